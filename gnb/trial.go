@@ -2,6 +2,7 @@ package gnb
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/metrics"
@@ -25,6 +26,9 @@ var _ planning.Trier = trier{}
 
 // Try implements [planning.Trier].
 func (t trier) Try(ctx context.Context, w planning.Way, how planning.TrialSpec) (planning.Trial, error) {
+	whole := ctx
+	ctx, cancel := context.WithTimeout(whole, trialLimit)
+	defer cancel()
 	a, o := trialArgs{t.of, how}, t.o
 	a.Of.Cooperative, a.Of.Digest = w.Cooperative, false
 	run, err := Launch(ctx, trialProgram, a, LaunchOptions{
@@ -32,6 +36,9 @@ func (t trier) Try(ctx context.Context, w planning.Way, how planning.TrialSpec) 
 		Seed: o.Seed, PlaneOptions: o.PlaneOptions, Quiet: true, Scratch: true,
 	})
 	if err != nil {
+		if ctx.Err() != nil && whole.Err() == nil {
+			err = fmt.Errorf("gnb: they took more than %s", trialLimit)
+		}
 		return planning.Trial{}, err
 	}
 	v := run.Value
@@ -57,10 +64,13 @@ const (
 	// trialWarm is the number of steps before those that are timed: memory gets its size in them, and the batches ahead are sampled.
 	// trialMost is the largest number of timed steps, and trialGroup that of a group: within one, collections of garbage count.
 	trialWarm, trialMost, trialGroup = 3, 96, 6
-	// trialWhole is the number of steps up to which whole epochs are timed, because their first steps wait for batches.
-	trialWhole = 8
+	// trialWhole is the number of steps up to which whole epochs are timed, because their first steps wait for batches; the first
+	// trialFill steps of a longer one are not timed.
+	trialWhole, trialFill = 8, 2
 	// trialEvaluated is the number of batches of a sampled evaluation that are tried, of each split.
 	trialEvaluated = 4
+	// trialLimit is the time after which a trial is given up.
+	trialLimit = 2 * time.Minute
 	// trialAgain is the time of an evaluation, in seconds, up to which another one follows.
 	trialAgain = 0.5
 )
@@ -74,46 +84,49 @@ var trialProgram = Program("gnb.trial", func(w *Worker, a trialArgs) error {
 	}
 	epoch := t.Steps()
 	opt := w.OptimizerOf(t.net, o.OptimizerOptions, t.Steps)
-	whole := 1
+	whole, fill := 1, trialFill
 	if epoch <= trialWhole {
-		whole = epoch
+		whole, fill = epoch, 0
 	}
 	warm := (trialWarm + whole - 1) / whole * whole
 	var ends []time.Time          // of the steps
 	var before, middle trialState // of the timed ones
 	var most int64                // bytes of this process
-	for all := 0; all == 0 || len(ends) < all; {
+	from, all := warm, warm       // the timed steps are those after from
+	for len(ends) < all {
+		t.loader.MaxSteps = min(all-len(ends), epoch)
 		for b := range t.Batches(0) {
 			w.Step(t.Loss(b), opt)
 			if !b.EndsStep {
 				continue
 			}
-			if n := len(ends) + 1; n == warm || n == all {
+			if n := len(ends) + 1; n == from || n == all {
 				w.EpochLoss() // waits for a device
 			}
 			ends = append(ends, time.Now())
-			if len(ends) == warm {
-				took := []float64{ends[warm-1].Sub(ends[0]).Seconds() / float64(max(1, warm-1))}
-				w.AllReduce(took)
-				n := int(min(trialMost, a.How.Seconds*float64(w.World())/max(took[0], 1e-9)))
-				all = warm + max(1, (n+whole-1)/whole)*whole
-				most = ownMemory()
+			switch {
+			case len(ends) == from && from < all:
 				before = w.trialState()
-			}
-			if len(ends) == (warm+all)/2 {
+			case len(ends) == (from+all)/2:
 				middle = w.trialState()
 			}
-			if len(ends) == all {
-				break
-			}
+		}
+		if len(ends) == warm && all == warm { // then all ranks agree on the number of steps
+			took := []float64{ends[warm-1].Sub(ends[0]).Seconds() / float64(max(1, warm-1))}
+			w.AllReduce(took)
+			n := int(min(trialMost, a.How.Seconds*float64(w.World())/max(took[0], 1e-9)))
+			from = warm + fill
+			all = from + max(2, (n+whole-1)/whole*whole)
+			most = ownMemory()
+			before, ends[warm-1] = w.trialState(), time.Now()
 		}
 	}
 	after := w.trialState()
 	most = max(most, ownMemory())
-	w.reportTrial(ends[warm-1:], before, after)
+	w.reportTrial(ends[from-1:], before, after)
 	seconds, perEvaluation := w.trialEvaluation(t, a.How)
 	w.Result("evaluation", seconds)
-	timed := len(ends) - warm
+	timed := len(ends) - from
 	left := (after.allocated-middle.allocated)/float64(timed-timed/2)*float64(max(0, epoch*o.Epochs-len(ends))) + perEvaluation*float64(o.Epochs/o.EvalEvery)
 	end := w.trialState()
 	most = max(most, ownMemory())

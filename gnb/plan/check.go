@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,14 +12,13 @@ import (
 )
 
 const (
-	// fewSeeds is the number of seeds that a first, rough prediction samples.
-	fewSeeds = 16
-	// roughly is the share of the free memory up to which a rough prediction suffices.
-	roughly = 0.5
+	// fewSeeds is the number of seeds that a first, rough prediction samples, and roughly the share of the free memory up to which
+	// that suffices.
+	fewSeeds, roughly = 16, 0.5
 	// manyWeights is the number of weights up to which a model is made in the process that starts the workers.
 	manyWeights = 1 << 26
-	// manyNodes is the number of nodes up to which a check replaces parts of other machines, which reads the degrees of all nodes.
-	manyNodes = 1 << 25
+	// manyNodes is the number of nodes up to which a check replaces parts of other machines, which sorts all nodes.
+	manyNodes = 1 << 22
 )
 
 // Check predicts whether a job fits into the memory that is free on this machine, within the limits of its control groups. It
@@ -42,7 +42,7 @@ func Check(ctx context.Context, j Job) (warning string, err error) {
 func (j Job) fits(ctx context.Context, m machine.Memory) (warning string, err error) {
 	if j.Build == nil {
 		if d := j.Data; d.Dir() == "" && !d.Mapped() {
-			return verdict(j, []Item{{"the dataset's copy for the workers", d.Bytes()}}, 0, m)
+			return j.verdict([]Item{{"the dataset's copy for the workers", d.Bytes()}}, 0, m)
 		}
 		return "", nil
 	}
@@ -51,13 +51,15 @@ func (j Job) fits(ctx context.Context, m machine.Memory) (warning string, err er
 	}
 	defer j.parts.close()
 	j.mine, j.free = true, m.Free
+	limit := m.Free
 	if j.GPU {
-		return j.fitsGPUs(ctx)
+		j.locate(ctx)
+		limit = j.at.Limit
 	}
-	if j.check() != nil || j.large() || j.Data.Graph == nil && j.Data.Nodes() > manyNodes && j.lacksParts() {
+	if limit == 0 || j.check() != nil || j.large() || j.GPU && j.Data.Meta.Parts != nil || j.Data.Graph == nil && j.Data.Nodes() > manyNodes && j.lacksParts() {
 		return "", nil
 	}
-	if rough, ok := j.rough(ctx); ok && float64(rough) < roughly*float64(m.Free) || j.Data.Edges() > manyEdges {
+	if rough, ok := j.rough(ctx); ok && float64(rough) < roughly*float64(limit) || j.Data.Edges() > manyEdges {
 		return "", nil
 	}
 	steps := 1
@@ -68,6 +70,9 @@ func (j Job) fits(ctx context.Context, m machine.Memory) (warning string, err er
 	if err != nil {
 		return "", nil // the run reports what is wrong
 	}
+	if j.GPU {
+		return j.gpuVerdict(l)
+	}
 	memory := j.memory(l)
 	for i := range memory.Shared {
 		switch item := &memory.Shared[i]; {
@@ -77,7 +82,7 @@ func (j Job) fits(ctx context.Context, m machine.Memory) (warning string, err er
 			item.Bytes = j.Data.Bytes() // the workers' copy; this process has its own already
 		}
 	}
-	return verdict(j, memory.Shared, memory.PerWorker(), m)
+	return j.verdict(memory.Shared, memory.PerWorker(), m)
 }
 
 // large reports whether the model is so large that making it takes long, or cannot be made. Workers check the memory of its weights
@@ -92,65 +97,81 @@ func (j *Job) large() bool {
 }
 
 // verdict compares what a job takes beyond what this process has with the free memory.
-func verdict(j Job, shared []Item, worker int64, m machine.Memory) (warning string, err error) {
+func (j *Job) verdict(shared []Item, worker int64, m machine.Memory) (warning string, err error) {
 	need := int64(j.here())*worker + sumOf(shared)
-	fits := fit(need, m.Free)
-	if fits == "fits" {
-		return "", nil
-	}
-	what, parts := j.Data.Name(), []string(nil)
+	what, parts := j.Data.Name(), largest(shared, need)
 	if j.Model != "" {
 		what = j.Model + " on " + what
 	}
 	if worker > 0 {
-		parts = append(parts, fmt.Sprintf("%s for each of %s", phrase.Bytes(worker), phrase.Count(j.here(), "worker")))
+		parts = slices.Insert(parts, 0, fmt.Sprintf("%s for each of %s", phrase.Bytes(worker), phrase.Count(j.here(), "worker")))
 	}
-	for _, i := range shared {
-		if i.Bytes > need/20 {
-			parts = append(parts, fmt.Sprintf("%s for %s", phrase.Bytes(i.Bytes), i.Name))
-		}
-	}
-	of := "this machine"
-	if m.Limit > 0 {
-		of = "the control group"
-	}
-	text := fmt.Sprintf("%s takes about %s of memory (%s), and %s of the %s of %s are free", what, phrase.Bytes(need), phrase.List(parts), phrase.Bytes(m.Free), phrase.Bytes(m.Total), of)
 	way := "take fewer Workers or VirtualRanks, a smaller Batch, Hidden or Fanouts, or Eval \"sampled\"; gnb plan shows each part"
 	if j.Build == nil {
 		way = "write the dataset to a directory (gnb data convert) and load it from there"
 	}
-	if fits == "no" {
-		return "", fmt.Errorf("%s; %s", text, way)
-	}
-	return text + ", which may not suffice: if it does not, " + way + ".", nil
+	return refuse(fit(need, m.Free), fmt.Sprintf("%s takes about %s of memory (%s), and %s of the %s of %s are free", what, phrase.Bytes(need), phrase.List(parts), phrase.Bytes(m.Free), phrase.Bytes(m.Total), owner(m.Limit)), way)
 }
 
-// rough returns more bytes than a job takes, predicted from a few seeds; ok is false if it cannot tell.
-func (j *Job) rough(ctx context.Context) (bytes int64, ok bool) {
-	few := *j
-	few.Cooperative, few.Eval, few.Batch, few.PerWorker = false, "none", fewSeeds, 0
-	if j.Data.Meta.Parts != nil { // seeds go to the workers that have their parts
-		few.Batch *= j.world()
-	} else {
-		few.Workers, few.Virtual, few.Here = 1, 1, 0
+// largest describes the items that are more than a twentieth of need.
+func largest(items []Item, need int64) (parts []string) {
+	for _, i := range items {
+		if i.Bytes > need/20 {
+			parts = append(parts, fmt.Sprintf("%s for %s", phrase.Bytes(i.Bytes), i.Name))
+		}
 	}
-	few.Fanouts = slices.Clone(j.Fanouts)
-	if slices.Contains(few.Fanouts, -1) {
+	return parts
+}
+
+// owner names what has the memory, with the limit of a control group or without one.
+func owner(limit int64) string {
+	if limit > 0 {
+		return "the control group"
+	}
+	return "this machine"
+}
+
+// refuse returns an error for a run that does not fit, and a warning for one that is near the limit.
+func refuse(fits, text, way string) (warning string, err error) {
+	switch fits {
+	case "no":
+		return "", errors.New(text + "; " + way)
+	case "near":
+		return text + ", which may not suffice: if it does not, " + way + ".", nil
+	}
+	return "", nil
+}
+
+// rough returns more bytes than a job takes, of a GPU if it is on GPUs, predicted from a few seeds; ok is false if it cannot tell.
+func (j *Job) rough(ctx context.Context) (bytes int64, ok bool) {
+	if slices.Contains(j.Fanouts, -1) && !j.GPU {
 		return 0, false
+	}
+	few := *j
+	few.Eval, few.Batch, few.PerWorker = "none", fewSeeds, 0
+	switch {
+	case j.GPU || j.Data.Meta.Parts != nil: // seeds go to the workers that have their parts
+		few.Batch *= j.world()
+	default:
+		few.Cooperative, few.Workers, few.Virtual, few.Here = false, 1, 1, 0
 	}
 	l, err := few.loads(ctx, 1, 0)
 	if err != nil || l.seeds == 0 {
 		return 0, false
 	}
 	seeds := j.batch(j.seedsOf())
-	if !j.Cooperative || j.Workers == 1 {
+	if !j.cooperates() || j.GPU {
 		seeds = (seeds + j.world() - 1) / j.world()
 	}
 	times := max(1, int64(float64(seeds)/l.seeds+1))
-	l.held, l.batch, l.rows, l.made, l.inputs = l.held*times, l.batch*times, l.rows*times, l.made*times, l.inputs*float64(times)
+	var evaluation evaluated
 	if j.Eval != "none" {
-		l.evalled = j.roughEvaluation()
+		evaluation = j.roughEvaluation()
 	}
+	if j.GPU {
+		return few.gpuMemory(l).Bytes()*times + evaluation.held, true
+	}
+	l.held, l.batch, l.rows, l.made, l.inputs, l.evalled = l.held*times, l.batch*times, l.rows*times, l.made*times, l.inputs*float64(times), evaluation
 	m := j.memory(l)
 	return int64(j.here())*m.PerWorker() + sumOf(m.Shared), true
 }

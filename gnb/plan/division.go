@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -45,37 +46,35 @@ type partRows struct {
 	place  []int32   // of each node in its part's order
 }
 
+var _ sample.Rows = (*partRows)(nil)
+
 func newPartRows(book *divided.Book) (*partRows, error) {
 	r := &partRows{book: book, degree: book.InDegrees(), like: make([]int, book.Parts())}
-	var here []int
-	largest := -1
+	var all, here []int // parts on this machine, and those of them that have nodes
 	for i, is := range book.Here() {
-		if is {
-			here = append(here, i)
-			if largest < 0 || book.Own(i) > book.Own(largest) {
-				largest = i
+		if r.like[i] = i; is {
+			all = append(all, i)
+			if book.Own(i) > 0 {
+				here = append(here, i)
 			}
 		}
 	}
-	if largest < 0 || book.Own(largest) == 0 {
+	if len(here) == 0 {
 		return nil, fmt.Errorf("plan: no part of %s that has nodes is on this machine; plan where one is", book.Dataset().Name())
 	}
 	var err error
-	if r.rows, err = book.Rows(here); err != nil {
+	if r.rows, err = book.Rows(all); err != nil {
 		return nil, err
 	}
-	if r.arrays = r.rows.Arrays(); len(here) == book.Parts() {
+	if r.arrays = r.rows.Arrays(); book.HasAll() {
 		return r, nil
 	}
 	r.sort()
 	for q := range r.like {
-		if r.like[q] = q; book.Has(q) {
+		if book.Has(q) {
 			continue
 		}
 		at := here[q%len(here)]
-		if book.Own(at) == 0 {
-			at = largest
-		}
 		p, err := book.Part(at)
 		if err != nil {
 			return nil, err
@@ -95,31 +94,18 @@ func newPartRows(book *divided.Book) (*partRows, error) {
 	return r, nil
 }
 
-// sort makes order and place. It counts, so that it takes two passes over the nodes.
+// sort makes order and place.
 func (r *partRows) sort() {
-	const most = 1 << 16 // larger degrees count as this one
-	at := make([]int, most+2)
-	clip := func(d int32) int { return int(min(max(d, 0), most)) }
-	for _, d := range r.degree {
-		at[clip(d)+1]++
-	}
-	for d := range at[1:] {
-		at[d+1] += at[d]
-	}
-	sorted := make([]int32, len(r.degree))
-	for v, d := range r.degree {
-		i := clip(d)
-		sorted[at[i]] = int32(v)
-		at[i]++
-	}
 	r.order, r.place = make([][]int32, r.book.Parts()), make([]int32, len(r.degree))
-	for p := range r.order {
-		r.order[p] = make([]int32, 0, r.book.Own(p))
+	for v := range r.degree {
+		p := r.book.PartOf(int32(v))
+		r.order[p] = append(r.order[p], int32(v))
 	}
-	for _, v := range sorted {
-		p := r.book.PartOf(v)
-		r.place[v] = int32(len(r.order[p]))
-		r.order[p] = append(r.order[p], v)
+	for _, of := range r.order {
+		slices.SortFunc(of, func(a, b int32) int { return cmp.Or(cmp.Compare(r.degree[a], r.degree[b]), cmp.Compare(a, b)) })
+		for i, v := range of {
+			r.place[v] = int32(i)
+		}
 	}
 }
 

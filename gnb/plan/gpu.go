@@ -108,8 +108,7 @@ type onGPU struct {
 	fanouts   []int
 
 	there        map[*graphops.Block]int // what the pass finds of blocks
-	partials     map[blockPart]int64     // partial results of long rows
-	partialBytes int64                   // the most that an operation takes for them
+	partial      int64                   // the most that an operation takes for the partial results of long rows
 	copied, rows int64                   // by the pass
 
 	// What the largest batches take: the buffers of a sampler on the GPU, copies of blocks, rows of the
@@ -120,19 +119,13 @@ type onGPU struct {
 	ahead int64 // the bytes of the rows that the GPU gathers from there one batch ahead
 }
 
-// blockPart is a direction of a block's edges.
-type blockPart struct {
-	b    *graphops.Block
-	part tensor.BlockPart
-}
-
 // passes returns passes of the job's network on a GPU.
 func (j *Job) passes(train bool) (*onGPU, error) {
 	d, err := newDry(j, train)
 	if err != nil {
 		return nil, err
 	}
-	g := &onGPU{dry: d, live: map[int64]int{}, tables: map[*float32]bool{}, there: map[*graphops.Block]int{}, partials: map[blockPart]int64{}}
+	g := &onGPU{dry: d, live: map[int64]int{}, tables: map[*float32]bool{}, there: map[*graphops.Block]int{}}
 	for _, p := range d.params.List() {
 		for _, x := range [][]float32{p.W, p.G} {
 			if len(x) > 0 {
@@ -175,16 +168,8 @@ func (g *onGPU) buffers() (all []int64) {
 
 // reads notes what is copied to a GPU of a block for the pass, and what an operation takes for its long rows.
 func (g *onGPU) reads(b *graphops.Block, part tensor.BlockPart, use tensor.BlockUse) {
-	if use.Partial > 0 {
-		p := blockPart{b, part}
-		n, ok := g.partials[p]
-		if !ok {
-			n = p.partials()
-			g.partials[p] = n
-		}
-		g.partialBytes = max(g.partialBytes, n*int64(use.Partial))
-	}
 	has, e := g.there[b], int64(b.NumEdges())
+	g.partial = max(g.partial, e/sizes.LongChunk*int64(use.Partial)) // as if all edges were in rows of several chunks
 	for i, bytes := range []int64{
 		sizes.Round(8*int64(b.NumDst+1)) + sizes.Round(4*e), sizes.Round(8*int64(b.NumSrc+1)) + 2*sizes.Round(4*e), sizes.Round(8 * e),
 	} {
@@ -198,24 +183,6 @@ func (g *onGPU) reads(b *graphops.Block, part tensor.BlockPart, use tensor.Block
 	g.there[b] = has
 }
 
-// partials counts the partial results of a direction's long rows.
-func (p blockPart) partials() int64 {
-	if p.b.NumEdges() <= sizes.LongChunk {
-		return 0
-	}
-	if p.part == tensor.BlockEdges {
-		return sizes.Partials(p.b.Indptr()[:p.b.NumDst+1])
-	}
-	indptr := make([]int64, p.b.NumSrc+1)
-	for _, s := range p.b.Indices()[p.b.Indptr()[0]:p.b.Indptr()[p.b.NumDst]] {
-		indptr[s+1]++
-	}
-	for s := range p.b.NumSrc {
-		indptr[s+1] += indptr[s]
-	}
-	return sizes.Partials(indptr)
-}
-
 // What a GPU has of a block, by 1 << [tensor.BlockPart], and the rows of its sources.
 const (
 	sampledParts = 1<<tensor.BlockEdges | 1<<tensor.BlockPositions
@@ -226,7 +193,6 @@ const (
 func (g *onGPU) share(j *Job, sh sampled) error {
 	s := g.sampler
 	clear(g.there)
-	clear(g.partials)
 	g.copied, g.rows = 0, 0
 	for i, b := range sh.b.Blocks {
 		if s != nil {
@@ -394,9 +360,9 @@ func (j *Job) gpuMemory(l *load) *GPU {
 			add(betweenItem, sizes.Batch(sizes.Round(more)))
 		}
 	}
-	partial := t.partialBytes
+	partial := t.partial
 	if e != nil {
-		partial = max(partial, e.partialBytes)
+		partial = max(partial, e.partial)
 	}
 	if partial > 0 {
 		add("sums of long rows", sizes.Batch(sizes.Round(sizes.Room(partial))))
@@ -478,64 +444,20 @@ func (g *GPU) text() []string {
 	return []string{fit, "What CUDA, its kernels and NCCL take of a GPU beside the worker's buffers is not known, and is within what a worker leaves free."}
 }
 
-// fitsGPUs is [Job.fits] for the memory of GPUs. Only what a worker needs counts: it
-// evaluates on the CPU if a layer's input has no room, gathers no rows ahead, and takes segments of the exact size if larger ones
-// have none.
-func (j *Job) fitsGPUs(ctx context.Context) (warning string, err error) {
-	if j.check() != nil || j.Data.Meta.Parts != nil || j.large() {
-		return "", nil
-	}
-	if j.locate(ctx); j.at.Limit == 0 {
-		return "", nil
-	}
-	if rough, ok := j.roughGPU(ctx); ok && float64(rough) < roughly*float64(j.at.Limit) || j.Data.Edges() > manyEdges {
-		return "", nil
-	}
-	l, err := j.loads(ctx, 1, 0)
-	if err != nil {
-		return "", nil // the run reports what is wrong
-	}
+// gpuVerdict compares what each worker takes with what its GPU has. Only what a worker needs counts: it evaluates on the CPU if a
+// layer's input has no room, gathers no rows ahead, and takes segments of the exact size if larger ones have none.
+func (j *Job) gpuVerdict(l *load) (warning string, err error) {
 	l.evalled.inputs, l.evalled.between = 0, 0
 	g := j.gpuMemory(l)
 	g.Parts = slices.DeleteFunc(g.Parts, func(i Item) bool { return i.Name == gapsItem || i.Name == aheadItem })
 	need := g.Bytes()
-	if g.Fit = fit(need, g.Limit); g.Fit == "fits" {
-		return "", nil
-	}
-	var parts []string
-	for _, i := range g.Parts {
-		if i.Bytes > need/20 {
-			parts = append(parts, fmt.Sprintf("%s for %s", phrase.Bytes(i.Bytes), i.Name))
-		}
-	}
 	room := fmt.Sprintf("%s allows %s", envknob.CUDAMemory.Name, phrase.Bytes(g.Limit))
 	if g.Free > 0 {
 		room = fmt.Sprintf("%s are free there, of which a worker takes up to %s", phrase.Bytes(g.Free), phrase.Bytes(g.Limit))
 	}
-	text := fmt.Sprintf("%s on %s takes about %s of each worker's GPU (%s), and %s", j.Model, j.Data.Name(), phrase.Bytes(need), phrase.List(parts), room)
 	way := "take more Workers with a GPU each, or a smaller Batch, Hidden or Fanouts"
 	if g.Graph == onTheGPU || g.Features == onTheGPU || g.Features == "cached" {
 		way += fmt.Sprintf(", or leave features or graph in host memory (%s=pinned, %s=pinned)", envknob.CUDAFeatures.Name, envknob.CUDAGraph.Name)
 	}
-	way += "; gnb plan shows each part"
-	if g.Fit == "no" {
-		return "", fmt.Errorf("%s; %s", text, way)
-	}
-	return text + ", which may not suffice: if it does not, " + way + ".", nil
-}
-
-// roughGPU returns more bytes than a worker takes of its GPU, predicted from a few seeds; ok is false if it cannot tell.
-func (j *Job) roughGPU(ctx context.Context) (bytes int64, ok bool) {
-	few := *j
-	few.Batch, few.PerWorker, few.Eval = fewSeeds*j.world(), 0, "none"
-	l, err := few.loads(ctx, 1, 0)
-	if err != nil || l.seeds == 0 {
-		return 0, false
-	}
-	seeds := j.batch(j.seedsOf())
-	bytes = few.gpuMemory(l).Bytes() * int64(1+float64(seeds)/(l.seeds*float64(j.world())))
-	if j.Eval != "none" {
-		bytes += j.roughEvaluation().held
-	}
-	return bytes, true
+	return refuse(fit(need, g.Limit), fmt.Sprintf("%s on %s takes about %s of each worker's GPU (%s), and %s", j.Model, j.Data.Name(), phrase.Bytes(need), phrase.List(largest(g.Parts, need)), room), way+"; gnb plan shows each part")
 }

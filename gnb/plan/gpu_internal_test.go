@@ -4,10 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
-	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/internal/cuda/sizes"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -97,24 +94,6 @@ func TestSamplersOnGPUs(t *testing.T) {
 		c.change(&k)
 		if s, _ := k.gpuSampler(true); (s != nil) != c.there {
 			t.Errorf("%s: a sampler on the GPU is %v", name, s)
-		}
-	}
-}
-
-// The partial results of long rows are counted in both directions: a row of several chunks has one for each.
-func TestPartials(t *testing.T) {
-	const chunk = sizes.LongChunk
-	var b graphops.HostBlock
-	b.NumDst, b.NumSrc = 4, 2
-	b.Indptr = []int64{0, chunk, 2*chunk + 1, 2*chunk + 2, 5 * chunk} // one chunk, two, one, and three
-	b.Indices = make([]int32, 5*chunk)
-	for i := range b.Indices[:chunk+1] {
-		b.Indices[i] = 1 // two chunks; source 0 has four
-	}
-	block := b.Block()
-	for part, want := range map[tensor.BlockPart]int64{tensor.BlockEdges: 2 + 3, tensor.BlockTransposes: 2 + 4} {
-		if n := (blockPart{block, part}).partials(); n != want {
-			t.Errorf("part %v: %d partial results, want %d", part, n, want)
 		}
 	}
 }

@@ -183,7 +183,7 @@ type sampled struct {
 }
 
 // sampler returns the sampler of training, and the training nodes.
-func (j *Job) sampler(threads int) (sampler, []int32, error) {
+func (j *Job) sampler() (sampler, []int32, error) {
 	ids, err := j.Data.Split("train")
 	if err != nil {
 		return nil, nil, err
@@ -192,7 +192,7 @@ func (j *Job) sampler(threads int) (sampler, []int32, error) {
 	if picker == nil {
 		picker = sample.Fanouts(j.Fanouts)
 	}
-	c := sample.Config{Picker: picker, Seed: j.Seed, Threads: threads, Transpose: true, TransposeInput: j.Embedding > 0}
+	c := sample.Config{Picker: picker, Seed: j.Seed, Threads: j.Threads, Transpose: true, TransposeInput: j.Embedding > 0}
 	if j.Data.Graph == nil {
 		s, err := j.divided(c)
 		return s, ids, err
@@ -219,7 +219,7 @@ func sampleShare(s sampler, epoch, step int, all, seeds []int32) (b *sample.Batc
 // parts, those of each virtual rank in turn; for a cooperative batch, the whole one. At most budget is spent after the first. each is
 // called with every share, which is valid until it returns.
 func (j *Job) shares(ctx context.Context, steps int, budget time.Duration, each func(sampled) error) error {
-	s, ids, err := j.sampler(j.Threads)
+	s, ids, err := j.sampler()
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (j *Job) shares(ctx context.Context, steps int, budget time.Duration, each 
 		var parts *feed.Parts
 		if len(ranks) > 0 {
 			of := ranks[0]
-			if !j.Cooperative { // parts do not have the same seeds
+			if !j.cooperates() { // parts do not have the same seeds
 				of = ranks[i%len(ranks)]
 			}
 			parts, got.rank = of.parts, of.rank

@@ -158,3 +158,8 @@ func (j *Job) networkNote(l *load, tried *Trial) string {
 	}
 	return note
 }
+
+// String is the network as [ParseNetwork] reads it.
+func (n Network) String() string {
+	return fmt.Sprintf("%.4gMbit/s,%.4gms", 8*n.BytesPerSecond/1e6, 1e3*n.RoundTrip)
+}

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"sync"
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops"
@@ -19,7 +18,6 @@ type view struct {
 // parts are the files of a dataset in parts that a plan or a check reads.
 type parts struct {
 	book  *divided.Book
-	lock  sync.Mutex
 	found *partRows
 }
 
@@ -54,8 +52,6 @@ func (p *parts) close() {
 
 // edges returns the edges of the parts on this machine.
 func (p *parts) edges() (*partRows, error) {
-	p.lock.Lock()
-	defer p.lock.Unlock()
 	if p.found != nil {
 		return p.found, nil
 	}

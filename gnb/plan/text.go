@@ -148,12 +148,7 @@ func (p *Plan) fitText() string {
 	if p.Fit == "" {
 		return "This system does not say how much memory is free."
 	}
-	of := "this machine"
-	if p.Limit > 0 {
-		of = "the control group"
-	}
-	s := fmt.Sprintf("%s of %s are free: ", phrase.Bytes(p.Free), of)
-	s += fitWords(p.Fit)
+	s := fmt.Sprintf("%s of %s are free: %s", phrase.Bytes(p.Free), owner(p.Limit), fitWords(p.Fit))
 	if p.Memory.Mapped > 0 {
 		s += fmt.Sprintf("; %s of files are mapped, and read again from disk where memory is short", phrase.Bytes(p.Memory.Mapped))
 	}

@@ -33,21 +33,17 @@ func AnswerNetwork(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	room := make(chan struct{}, networkPeers)
-	for {
+	for room := make(chan struct{}, networkPeers); ; {
 		select {
 		case room <- struct{}{}:
 		case <-ctx.Done():
 			return nil
 		}
 		c, err := l.Accept()
-		switch {
-		case ctx.Err() != nil:
-			if err == nil {
-				_ = c.Close()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
 			}
-			return nil
-		case err != nil:
 			return fmt.Errorf("plan: waiting for other machines: %w", err)
 		}
 		peers.Go(func() {
@@ -73,31 +69,24 @@ func answered(c net.Conn) error {
 	if string(head[:8]) != networkMagic || n > networkMost {
 		return errors.New("not a request")
 	}
-	if _, err := c.Write(head[:]); err != nil {
-		return err
+	_, err := c.Write(head[:])
+	if err == nil && n > 0 {
+		if err = bothWays(c, int64(n)); err == nil {
+			_, err = c.Write(head[15:])
+		}
 	}
-	if err := bothWays(c, int64(n)); err != nil || n == 0 {
-		return err
-	}
-	_, err := c.Write(head[15:])
 	return err
 }
 
 // bothWays sends n bytes and receives as many at the same time.
 func bothWays(c net.Conn, n int64) error {
-	if n == 0 {
-		return nil
-	}
 	sent := make(chan error, 1)
 	go func() {
 		_, err := io.CopyN(c, zeros{}, n)
 		sent <- err
 	}()
 	_, err := io.CopyN(io.Discard, c, n)
-	if e := <-sent; err == nil {
-		err = e
-	}
-	return err
+	return errors.Join(err, <-sent)
 }
 
 // zeros is a reader without an end.
@@ -112,35 +101,33 @@ func (zeros) Read(b []byte) (int, error) {
 // round trip is the median of 32, and the rate that of a transfer in both directions at once, over one connection, which takes 0.15 s or
 // has 256 MiB.
 func MeasureNetwork(ctx context.Context, address string) (n Network, err error) {
-	fail := func(err error) (Network, error) {
-		if ctx.Err() != nil {
-			err = ctx.Err()
+	defer func() {
+		if err != nil {
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			}
+			n, err = Network{}, fmt.Errorf("plan: measuring the network to %s: %w; run gnb bench network there, and name its host and port", address, err)
 		}
-		return Network{}, fmt.Errorf("plan: measuring the network to %s: %w; run gnb bench network there, and name its host and port", address, err)
-	}
-	d := net.Dialer{Timeout: networkWait / 4}
-	c, err := d.DialContext(ctx, "tcp", address)
+	}()
+	c, err := (&net.Dialer{Timeout: networkWait / 4}).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return fail(err)
+		return n, err
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	trips := make([]float64, networkTrips)
 	for i := range trips {
 		if trips[i], err = asked(c, 0); err != nil {
-			return fail(err)
+			return n, err
 		}
 	}
 	slices.Sort(trips)
 	n.RoundTrip = trips[len(trips)/2]
 	for bytes := int64(1 << 20); ; bytes *= 2 {
 		t, err := asked(c, bytes)
-		if err != nil {
-			return fail(err)
-		}
 		n.BytesPerSecond = float64(bytes) / max(t-n.RoundTrip, 1e-9)
-		if t >= networkTime.Seconds() || bytes >= networkMost {
-			return n, nil
+		if err != nil || t >= networkTime.Seconds() || bytes >= networkMost {
+			return n, err
 		}
 	}
 }
@@ -162,13 +149,10 @@ func asked(c net.Conn, n int64) (seconds float64, err error) {
 	if !slices.Equal(got, head) {
 		return 0, errors.New("another program answers there")
 	}
-	if err = bothWays(c, n); err == nil && n > 0 {
-		_, err = io.ReadFull(c, got[:1])
+	if n > 0 {
+		if err = bothWays(c, n); err == nil {
+			_, err = io.ReadFull(c, got[:1])
+		}
 	}
 	return time.Since(start).Seconds(), err
-}
-
-// String is the network as [ParseNetwork] reads it.
-func (n Network) String() string {
-	return fmt.Sprintf("%.4gMbit/s,%.4gms", 8*n.BytesPerSecond/1e6, 1e3*n.RoundTrip)
 }

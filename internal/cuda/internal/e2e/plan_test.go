@@ -98,6 +98,8 @@ func TestPlanOfGPUMemory(t *testing.T) {
 					more = 1
 				case use == cuda.Sampling || use == cuda.Graph:
 					more = 0.5
+				case use == cuda.Activations && o.Cooperative: // of the whole batch, of which a worker has its part and a halo
+					more = 0.5
 				case use == cuda.Staging && p.GPU.Features != "host": // for rows gathered ahead, if there is room when they are
 					more = math.Inf(1)
 				}
