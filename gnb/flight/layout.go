@@ -12,8 +12,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // layout says which columns a table that comes in has, and where. A position is -1 for a column that is not there.
@@ -354,7 +354,7 @@ func (l *layout) weights(a arrow.Array) error {
 func (l *layout) lose(a arrow.Array) {
 	if d, ok := a.(*array.Float64); ok {
 		for _, x := range d.Float64Values() {
-			if input.Lost(x, float32(x)) {
+			if tabular.Lost(x, float32(x)) {
 				l.lost++
 			}
 		}

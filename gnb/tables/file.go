@@ -13,9 +13,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/phrase"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 const (
@@ -53,7 +53,7 @@ type table struct {
 	names []string          // columns, in lower case, those of partitions last
 	hive  []string          // the partition columns
 	odd   map[string]string // columns that cannot be read, and what they hold
-	meter *input.Meter
+	meter *tabular.Meter
 	// separator is that of the columns of the first text file, 0 if there is none; unnamed are its columns without a name.
 	separator rune
 	unnamed   map[string]bool
@@ -62,7 +62,7 @@ type table struct {
 // fault is an error about a table; its text begins with the package.
 func fault(format string, args ...any) error { return fmt.Errorf("tables: "+format, args...) }
 
-// ours gives an error of package input the prefix of this package.
+// ours gives an error of package tabular the prefix of this package.
 func ours(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -74,7 +74,7 @@ func ours(err error) error {
 }
 
 // openTable finds the files of a table and reads the names of its columns.
-func openTable(path string, meter *input.Meter) (*table, error) {
+func openTable(path string, meter *tabular.Meter) (*table, error) {
 	t := &table{path: path, odd: map[string]string{}, meter: meter}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -226,7 +226,7 @@ func (p *part) columns() (names []string, odd map[string]string, err error) {
 		}
 		return names, odd, nil
 	}
-	c, err := p.openCSV(&input.Meter{})
+	c, err := p.openCSV(&tabular.Meter{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -238,12 +238,12 @@ func (p *part) columns() (names []string, odd map[string]string, err error) {
 	return c.Header, map[string]string{}, nil
 }
 
-func (p *part) openCSV(meter *input.Meter) (*input.CSVFile, error) {
-	f, err := input.OpenFile(p.path, meter)
+func (p *part) openCSV(meter *tabular.Meter) (*tabular.CSVFile, error) {
+	f, err := tabular.OpenFile(p.path, meter)
 	if err != nil {
 		return nil, ours(err)
 	}
-	c, err := input.NewCSV(f)
+	c, err := tabular.NewCSV(f)
 	if err == nil {
 		for i, name := range c.Header {
 			if strings.ContainsRune(name, utf8.RuneError) { // lower case has replaced the bytes

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // Each table is refused with one sentence that says where and why, and nothing is left of the dataset.
@@ -255,7 +255,7 @@ func TestDamagedBytes(t *testing.T) {
 				write(t, dir, map[string]string{"damaged": string(raw)})
 				raw[at] ^= x
 				damaged++
-				tab, err := openTable(dir+"/damaged", &input.Meter{})
+				tab, err := openTable(dir+"/damaged", &tabular.Meter{})
 				if err == nil {
 					err = tab.each(t.Context(), slices.Repeat([]bool{true}, len(tab.names)), func(*batch) error { return nil })
 				}

@@ -13,8 +13,8 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // maxClasses bounds the classes of a label.
@@ -53,7 +53,7 @@ type nodes struct {
 	sparse  *graphops.Sparse
 	lost    *losses
 	// unknown are the labels that mean none, and minus says that -1 is one of them.
-	unknown input.Unknown
+	unknown tabular.Unknown
 	minus   bool
 	// rounded counts ids that look as if a spreadsheet had rounded them.
 	rounded counted
@@ -368,7 +368,7 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 	to := &features{width: n.t.Width, sparse: n.t.Sparse, known: n.rows, lost: n.lost}
 	to.begin()
 	row := 0
-	n.unknown = input.Unknown{}
+	n.unknown = tabular.Unknown{}
 	err := tab.each(ctx, want, func(b *batch) error {
 		if err := n.t.conform(b, at, n.missing); err != nil {
 			return err

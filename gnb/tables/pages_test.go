@@ -16,7 +16,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // longValues writes a Parquet file with a column of one long text in each row.
@@ -61,7 +61,7 @@ func TestParquetMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := t.TempDir() + "/nodes.parquet"
 			size := longValues(t, path, 768, 1<<20, dictionary) // 768 MiB
-			tab, err := openTable(path, &input.Meter{})
+			tab, err := openTable(path, &tabular.Meter{})
 			if err != nil {
 				t.Fatal(err)
 			}

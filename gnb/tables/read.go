@@ -16,10 +16,10 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/phrase"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // source is a table that is being read.
@@ -33,7 +33,7 @@ type source struct {
 
 // open opens all tables.
 func (f *Files) open(o *Options) (nodes, edges []*source, err error) {
-	meter := &input.Meter{Report: o.Progress}
+	meter := &tabular.Meter{Report: o.Progress}
 	if err := f.check(); err != nil {
 		return nil, nil, err
 	}

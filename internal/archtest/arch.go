@@ -71,6 +71,9 @@ var rooms = []room{
 	{"multigpu", "worker processes"},
 	{"internal/cuda", "an implementation of graphops' interfaces"},
 	{"graphops", "the truth on the CPU"},
+	{"internal/tabular", "text files of graphs"},
+	{"graphops/dataset/columns", "what the columns of tables are"},
+	{"graphops/dataset/notice", "what a reader of data did that its files do not say"},
 	{"internal", "shared internals"},
 	{"gnb/monitor/load", "the figures of a machine, which internals measure and users name"},
 }

@@ -66,10 +66,8 @@ graphops
 graphops/dataset
 graphops/dataset/columns
 graphops/dataset/convert
-graphops/dataset/convert/input
 graphops/dataset/internal/npy
 graphops/dataset/internal/npy/npytest
-graphops/dataset/internal/scan
 graphops/dataset/notice
 graphops/dataset/registry
 graphops/dataset/registry/get
@@ -139,6 +137,7 @@ internal/recorded
 internal/repotest
 internal/simd
 internal/simd/asmgen
+internal/tabular
 internal/tbevents
 internal/tbevents/tbread
 internal/testkit/backendtest

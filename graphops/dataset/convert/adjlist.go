@@ -6,9 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 var _ Reader = adjacencyReader{}
@@ -24,38 +23,38 @@ func (adjacencyReader) About() string {
 
 // Detect reports whether the file's name or the comments of networkx say so, because each line could also be an edge with a
 // weight.
-func (adjacencyReader) Detect(s *Source) bool {
+func (adjacencyReader) detect(s *source) bool {
 	if s.Dir {
 		return false
 	}
 	lines := bytes.SplitN(s.Head, []byte{'\n'}, 4)
-	return input.HasEnding(s.Path, ".adjlist", ".adj") ||
+	return tabular.HasEnding(s.Path, ".adjlist", ".adj") ||
 		len(lines) > 3 && bytes.HasPrefix(lines[0], []byte("#")) && bytes.HasPrefix(lines[1], []byte("# GMT ")) && bytes.HasPrefix(lines[2], []byte("#"))
 }
 
-func (adjacencyReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (adjacencyReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	f, err := s.Open("", "")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	l := &edgeList{most: -1}
-	var src, dst input.Pile[int32]
+	var src, dst tabular.Pile[int32]
 	var alone []int64 // nodes of lines without neighbours
-	parse := func(b input.Block) ([]int64, error) {
+	parse := func(b tabular.Block) ([]int64, error) {
 		var all []int64 // for each line the number of its ids, and the ids
 		err := b.Lines(func(line []byte, number int64) error {
-			if scan.Comment(line) {
+			if tabular.Comment(line) {
 				return nil
 			}
 			at := len(all)
 			all = append(all, 0)
 			for rest := line; len(rest) > 0; {
 				var text []byte
-				text, rest = scan.Field(rest)
-				id, ok := scan.Whole(text)
+				text, rest = tabular.Field(rest)
+				id, ok := tabular.Whole(text)
 				if !ok || id < 0 || id >= MaxNodes {
-					return scan.AtLine(number, "%s is not a node id; ids are whole numbers from 0 to %d (names and attributes of edges are read from tables)", scan.Shown(text), MaxNodes-1)
+					return tabular.AtLine(number, "%s is not a node id; ids are whole numbers from 0 to %d (names and attributes of edges are read from tables)", tabular.Shown(text), MaxNodes-1)
 				}
 				all = append(all, id)
 			}
@@ -64,7 +63,7 @@ func (adjacencyReader) Read(ctx context.Context, s *Source, o Options) (*dataset
 		})
 		return all, err
 	}
-	err = input.EachBlock(ctx, f, o.Threads, parse, func(all []int64) error {
+	err = tabular.EachBlock(ctx, f, o.Threads, parse, func(all []int64) error {
 		for len(all) > 0 {
 			ids := all[1 : 1+all[0]]
 			if o.Relabel && len(ids) == 1 {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // nodeTable is the nodes of one type, which are numbered from 0.
@@ -39,12 +39,12 @@ type builder struct {
 }
 
 // refuse returns an error for options that graphs with types do not have.
-func refuse(s *Source, format string, o Options) error {
+func refuse(s *source, format string, o Options) error {
 	switch {
 	case o.Undirected:
-		return input.Errorf("%s: the reverse of an edge is of another relation; convert without --undirected and with --reverses", s.Path)
+		return tabular.Errorf("%s: the reverse of an edge is of another relation; convert without --undirected and with --reverses", s.Path)
 	case o.LargestComponent || o.Relabel:
-		return input.Errorf("%s: the format %s has none of --largest-component and --relabel", s.Path, format)
+		return tabular.Errorf("%s: the format %s has none of --largest-component and --relabel", s.Path, format)
 	}
 	return nil
 }
@@ -62,8 +62,8 @@ func (b *builder) schema() *graphops.Schema {
 }
 
 // dataset makes the dataset, and frees the tables.
-func (b *builder) dataset(s *Source, o Options) (*dataset.Dataset, error) {
-	fail := func(err error) (*dataset.Dataset, error) { return nil, input.Errorf("reading %s: %w", s.Path, err) }
+func (b *builder) dataset(s *source, o Options) (*dataset.Dataset, error) {
+	fail := func(err error) (*dataset.Dataset, error) { return nil, tabular.Errorf("reading %s: %w", s.Path, err) }
 	schema := b.schema()
 	if err := schema.Validate(); err != nil {
 		return fail(err)
@@ -83,7 +83,7 @@ func (b *builder) dataset(s *Source, o Options) (*dataset.Dataset, error) {
 	}
 	for r, e := range b.edges {
 		if len(e.src) == 0 {
-			o.Said().Tell("%s: the relation %s has no edges", s.Path, schema.Relations[r])
+			o.said.Tell("%s: the relation %s has no edges", s.Path, schema.Relations[r])
 		}
 	}
 	g, err := b.graph(schema, total, o)
@@ -94,7 +94,7 @@ func (b *builder) dataset(s *Source, o Options) (*dataset.Dataset, error) {
 	b.addNodes(d, schema)
 	for t, n := range schema.Nodes {
 		if d.NodeFeatures == nil || d.NodeFeatures[t].Dense == nil {
-			o.Said().Tell("%s: the nodes of type %s have no features", s.Path, n.Name)
+			o.said.Tell("%s: the nodes of type %s have no features", s.Path, n.Name)
 		}
 	}
 	return d, nil
@@ -168,7 +168,7 @@ func (b *builder) graph(schema *graphops.Schema, total int, o Options) (*graphop
 		return nil, err
 	}
 	if merged.Repeats > 0 {
-		o.Said().Add(merged.Notice())
+		o.said.Add(merged.Notice())
 	}
 	return g.WithTypes(schema, g.EdgeTypes)
 }
@@ -190,7 +190,7 @@ func (b *builder) edgeFeatures(schema *graphops.Schema, types []uint16, o Option
 		same = same && slices.Equal(e.columns, first.columns)
 		if len(e.columns) > 0 {
 			of[r] = &graphops.EdgeFeatures{Cols: len(e.columns), F32: e.x}
-			o.Said().Tell("the features of the edges of %s are %v", schema.Relations[r], e.columns)
+			o.said.Tell("the features of the edges of %s are %v", schema.Relations[r], e.columns)
 		}
 	}
 	switch {

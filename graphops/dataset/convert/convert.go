@@ -67,11 +67,10 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/phrase"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // Options says how to convert. The zero value detects the format and changes nothing else.
@@ -139,21 +138,18 @@ type Options struct {
 	// Transform changes the dataset that was read, before the check.
 	Transform func(*dataset.Dataset) (*dataset.Dataset, error)
 
-	meter *input.Meter // of Convert
-	guide *input.Guide
+	meter *tabular.Meter // of Convert
+	guide *tabular.Guide
 	said  notice.Func
 }
 
-// Guide says how the columns of tables are recognised.
-func (o *Options) Guide() *input.Guide {
+// columnGuide says how the columns of tables are recognised.
+func (o *Options) columnGuide() *tabular.Guide {
 	if o.guide == nil {
-		o.guide = &input.Guide{Kinds: o.Kinds, Decimal: o.Decimal, Missing: o.Missing, Present: o.Present, ManyClasses: o.ManyClasses, Said: o.said}
+		o.guide = &tabular.Guide{Kinds: o.Kinds, Decimal: o.Decimal, Missing: o.Missing, Present: o.Present, ManyClasses: o.ManyClasses, Said: o.said}
 	}
 	return o.guide
 }
-
-// Said takes notices.
-func (o *Options) Said() notice.Func { return o.said }
 
 // hear returns the options with a place for notices, and the list of them.
 func (o Options) hear() (Options, *notice.List) {
@@ -168,7 +164,7 @@ func (o Options) hear() (Options, *notice.List) {
 		}
 	}
 	o.guide = nil
-	o.Guide()
+	o.columnGuide()
 	return o, all
 }
 
@@ -241,15 +237,15 @@ type Reader interface {
 	Name() string
 	// About describes the format in one line.
 	About() string
-	// Detect reports whether the source looks like the format, by its file names and its first
+	// detect reports whether the source looks like the format, by its file names and its first
 	// bytes.
-	Detect(s *Source) bool
-	// Read reads the whole source. The dataset's name may be empty.
-	Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error)
+	detect(s *source) bool
+	// read reads the whole source. The dataset's name may be empty.
+	read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error)
 }
 
-// FolderReader is a [Reader] that can be of folders instead of files.
-type FolderReader interface {
+// folderReader is a [Reader] that can be of folders instead of files.
+type folderReader interface {
 	Reader
 	Folder() bool
 }
@@ -294,21 +290,21 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	start := time.Now()
 	if o.Name != "" && (!namePattern.MatchString(o.Name) || strings.Contains(o.Name, "..")) {
-		return Stats{}, input.Errorf("--name is %q; a name has at most 100 letters, digits, ., _ and -, and begins with a letter or digit", o.Name)
+		return Stats{}, tabular.Errorf("--name is %q; a name has at most 100 letters, digits, ., _ and -, and begins with a letter or digit", o.Name)
 	}
 	if err := checkFeatures(o.Features); err != nil {
 		return Stats{}, err
 	}
 	if err := dataset.CheckFeatureType(o.FeatureType); err != nil {
-		return Stats{}, input.Errorf("--feature-type: %w", err)
+		return Stats{}, tabular.Errorf("--feature-type: %w", err)
 	}
 	if err := dataset.CheckFeatureType(o.EdgeFeatureType); err != nil {
-		return Stats{}, input.Errorf("--edge-feature-type: %w", err)
+		return Stats{}, tabular.Errorf("--edge-feature-type: %w", err)
 	}
 	if _, err := os.Lstat(dst); err == nil {
-		return Stats{}, input.Errorf("%s: %w; remove it or choose another directory", dst, fs.ErrExist)
+		return Stats{}, tabular.Errorf("%s: %w; remove it or choose another directory", dst, fs.ErrExist)
 	}
-	m := &input.Meter{Report: o.Progress}
+	m := &tabular.Meter{Report: o.Progress}
 	if finish, stage, told := o.Finish, "", int64(0); finish != nil && o.Progress != nil {
 		o.Finish = func(next string, done, total int64) {
 			if read := m.Done.Load(); stage != next && read > told { // report the total before the next read starts
@@ -325,7 +321,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 		return Stats{}, err
 	}
 	if o.Header != "" && o.Header != "yes" && o.Header != "no" {
-		return Stats{}, input.Errorf("--header is %q; it is yes or no", o.Header)
+		return Stats{}, tabular.Errorf("--header is %q; it is yes or no", o.Header)
 	}
 	d, r, err := read(ctx, src, m, o)
 	if err != nil {
@@ -357,7 +353,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 }
 
 // read detects the format, then reads and checks the dataset.
-func read(ctx context.Context, src string, m *input.Meter, o Options) (*dataset.Dataset, Reader, error) {
+func read(ctx context.Context, src string, m *tabular.Meter, o Options) (*dataset.Dataset, Reader, error) {
 	if err := CheckAddress(src); err != nil {
 		return nil, nil, err
 	}
@@ -370,19 +366,19 @@ func read(ctx context.Context, src string, m *input.Meter, o Options) (*dataset.
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := r.Read(ctx, s, o)
+	d, err := r.read(ctx, s, o)
 	if err != nil {
 		return nil, nil, err
 	}
 	if o.Transform != nil {
 		if d, err = o.Transform(d); err != nil {
-			return nil, nil, input.Errorf("reading %s: %w", s.Path, err)
+			return nil, nil, tabular.Errorf("reading %s: %w", s.Path, err)
 		}
 	}
 	if d, err = finish(ctx, d, s, r, m, o); err != nil {
 		return nil, nil, err
 	}
-	if err := o.Guide().CheckUsed(); err != nil {
+	if err := o.columnGuide().CheckUsed(); err != nil {
 		return nil, nil, err
 	}
 	if left := folder.unused(isFolder(r)); len(left) > 0 {
@@ -390,7 +386,7 @@ func read(ctx context.Context, src string, m *input.Meter, o Options) (*dataset.
 	}
 	d.Meta.OverlappingSplits = o.OverlappingSplits
 	if err := d.CheckWith(ctx, o.stage("check")); err != nil {
-		return nil, nil, input.Errorf("reading %s: %w", s.Path, err)
+		return nil, nil, tabular.Errorf("reading %s: %w", s.Path, err)
 	}
 	return d, r, nil
 }
@@ -405,21 +401,21 @@ func someOf(names []string) string {
 }
 
 // finish does the steps that all formats share.
-func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *input.Meter, o Options) (*dataset.Dataset, error) {
+func finish(ctx context.Context, d *dataset.Dataset, s *source, r Reader, m *tabular.Meter, o Options) (*dataset.Dataset, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	switch {
 	case o.EdgeFeatures != "" && d.EdgeFeatureDim() == 0:
-		return nil, input.Errorf("the format %s reads no features of edges; convert the edges as a folder of tables or of NumPy arrays", r.Name())
+		return nil, tabular.Errorf("the format %s reads no features of edges; convert the edges as a folder of tables or of NumPy arrays", r.Name())
 	case o.EdgeTimes != "" && !d.HasEdgeTimes():
-		return nil, input.Errorf("the format %s reads no times of edges; convert the edges as a folder of tables or of NumPy arrays", r.Name())
+		return nil, tabular.Errorf("the format %s reads no times of edges; convert the edges as a folder of tables or of NumPy arrays", r.Name())
 	}
 	if err := checkClasses(d, o); err != nil {
 		if s == nil {
-			return nil, input.Errorf("%w", err)
+			return nil, tabular.Errorf("%w", err)
 		}
-		return nil, input.Errorf("reading %s: %w", s.Path, err)
+		return nil, tabular.Errorf("reading %s: %w", s.Path, err)
 	}
 	if o.Undirected {
 		if err := makeUndirected(d, o.Threads); err != nil {
@@ -473,7 +469,7 @@ func finish(ctx context.Context, d *dataset.Dataset, s *Source, r Reader, m *inp
 }
 
 // find chooses the reader, and the file if a folder holds several.
-func find(s *Source, o Options) (Reader, *Source, error) {
+func find(s *source, o Options) (Reader, *source, error) {
 	if o.Format != "" && o.Format != "auto" {
 		for _, r := range o.formats() {
 			if r.Name() == o.Format {
@@ -482,13 +478,13 @@ func find(s *Source, o Options) (Reader, *Source, error) {
 			}
 		}
 		if o.Format == "tables" {
-			return nil, nil, input.Errorf("the format tables is read by package gnb/tables, and by gnb data convert")
+			return nil, nil, tabular.Errorf("the format tables is read by package gnb/tables, and by gnb data convert")
 		}
-		return nil, nil, input.Errorf("there is no format %q; the formats are %s", o.Format, o.formatNames())
+		return nil, nil, tabular.Errorf("there is no format %q; the formats are %s", o.Format, o.formatNames())
 	}
 	if s.Dir {
 		if s.Has("metadata.json") && s.Has("indptr.npy") {
-			return nil, nil, input.Errorf("%s is a dataset directory already", s.Path)
+			return nil, nil, tabular.Errorf("%s is a dataset directory already", s.Path)
 		}
 	}
 	if s.Dir && tuName(s.Files) != "" || !s.Dir && strings.Contains(filepath.Base(s.Path), "_A.") { // a list of edges otherwise
@@ -497,7 +493,7 @@ func find(s *Source, o Options) (Reader, *Source, error) {
 		}
 	}
 	for _, r := range o.formats() {
-		if r.Detect(s) {
+		if r.detect(s) {
 			return r, s, nil
 		}
 	}
@@ -510,15 +506,15 @@ func find(s *Source, o Options) (Reader, *Source, error) {
 		}
 		return findInside(s, o)
 	}
-	return nil, nil, input.Errorf("%s is of no known format (it begins with %s); --format says which it is: %s", s.Path, scan.Shown(s.Head), o.formatNames())
+	return nil, nil, tabular.Errorf("%s is of no known format (it begins with %s); --format says which it is: %s", s.Path, tabular.Shown(s.Head), o.formatNames())
 }
 
 // enter returns the source to read: for a one-file format, the file of the folder that the options
 // choose.
-func enter(s *Source, r Reader, o Options) (*Source, error) {
+func enter(s *source, r Reader, o Options) (*source, error) {
 	if !s.Dir || isFolder(r) {
 		if !s.Dir && isFolder(r) {
-			return nil, input.Errorf("%s is a file; the format %s is %s", s.Path, r.Name(), r.About())
+			return nil, tabular.Errorf("%s is a file; the format %s is %s", s.Path, r.Name(), r.About())
 		}
 		return s, nil
 	}
@@ -528,20 +524,20 @@ func enter(s *Source, r Reader, o Options) (*Source, error) {
 
 // isFolder reports whether the format is a folder of files.
 func isFolder(r Reader) bool {
-	f, ok := r.(FolderReader)
+	f, ok := r.(folderReader)
 	return ok && f.Folder()
 }
 
 // findInside returns the only dataset file of a folder, or the one that --name chooses.
-func findInside(s *Source, o Options) (Reader, *Source, error) {
+func findInside(s *source, o Options) (Reader, *source, error) {
 	type found struct {
 		reader Reader
-		source *Source
+		source *source
 	}
 	var all []found
 	var names []string
 	for _, file := range s.Files {
-		if o.Name != "" && input.Stem(file) != o.Name && file != o.Name || slices.Contains([]string{"README.md", "README", "LICENSE"}, file) {
+		if o.Name != "" && tabular.Stem(file) != o.Name && file != o.Name || slices.Contains([]string{"README.md", "README", "LICENSE"}, file) {
 			continue
 		}
 		inside, err := newSource(s.Path+string(os.PathSeparator)+file, s.Meter)
@@ -552,9 +548,9 @@ func findInside(s *Source, o Options) (Reader, *Source, error) {
 			continue
 		}
 		for _, r := range o.formats() {
-			if r.Detect(inside) {
+			if r.detect(inside) {
 				all = append(all, found{r, inside})
-				names = append(names, input.Stem(file))
+				names = append(names, tabular.Stem(file))
 				break
 			}
 		}
@@ -563,9 +559,9 @@ func findInside(s *Source, o Options) (Reader, *Source, error) {
 	case len(all) == 1:
 		return all[0].reader, all[0].source, nil
 	case len(all) > 1:
-		return nil, nil, input.Errorf("%s holds several datasets, %s: --name says which", s.Path, strings.Join(names, ", "))
+		return nil, nil, tabular.Errorf("%s holds several datasets, %s: --name says which", s.Path, strings.Join(names, ", "))
 	case o.Name != "":
-		return nil, nil, input.Errorf("%s has no dataset %q", s.Path, o.Name)
+		return nil, nil, tabular.Errorf("%s has no dataset %q", s.Path, o.Name)
 	}
 	for _, file := range s.Files {
 		if inside, err := newSource(filepath.Join(s.Path, file), s.Meter); err == nil {
@@ -574,5 +570,5 @@ func findInside(s *Source, o Options) (Reader, *Source, error) {
 			}
 		}
 	}
-	return nil, nil, input.Errorf("%s is a folder of no known format; --format says which it is: %s (gnb data convert --help describes them)", s.Path, o.formatNames())
+	return nil, nil, tabular.Errorf("%s is a folder of no known format; --format says which it is: %s (gnb data convert --help describes them)", s.Path, o.formatNames())
 }

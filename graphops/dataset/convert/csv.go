@@ -6,11 +6,10 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
-var _ FolderReader = csvReader{}
+var _ folderReader = csvReader{}
 
 // csvReader reads a folder of two tables whose first lines name the columns. Each line of nodes.csv
 // is a node with these columns: id, a unique word or number; label (optional), a word or a class
@@ -25,20 +24,20 @@ type csvReader struct{}
 
 func (csvReader) Name() string { return "csv" }
 
-// Folder implements [FolderReader].
+// Folder implements [folderReader].
 func (csvReader) Folder() bool { return true }
 
 func (csvReader) About() string {
 	return "a folder of two tables: nodes.csv (id, maybe label and split, every other column a feature) and edges.csv (source, target, maybe weight; --edge-features and --edge-times name others)"
 }
 
-func (csvReader) Detect(s *Source) bool {
-	return s.Find(input.CSVNames("nodes")...) != "" && s.Find(input.CSVNames("edges")...) != ""
+func (csvReader) detect(s *source) bool {
+	return s.Find(tabular.CSVNames("nodes")...) != "" && s.Find(tabular.CSVNames("edges")...) != ""
 }
 
-func (csvReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
-	open := func() (*input.CSVFile, error) { return s.Table("nodes", "the nodes, one a line") }
-	nodes, err := input.ReadNodes(ctx, open, input.NodeColumns{Guide: o.Guide(), Table: "nodes", NoFeatures: o.Features != "", Overlap: o.OverlappingSplits})
+func (csvReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
+	open := func() (*tabular.CSVFile, error) { return s.Table("nodes", "the nodes, one a line") }
+	nodes, err := tabular.ReadNodes(ctx, open, tabular.NodeColumns{Guide: o.columnGuide(), Table: "nodes", NoFeatures: o.Features != "", Overlap: o.OverlappingSplits})
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +68,9 @@ func (csvReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 }
 
 // csvEdges reads edges.csv, whose endpoints are ids of nodes, and returns the names of its features too.
-func (s *Source) csvEdges(ctx context.Context, ids *input.Nodes, o Options) (*edges, []string, error) {
-	open := func() (*input.CSVFile, error) { return s.Table("edges", "the edges, one a line") }
-	c, err := input.LookEdges(ctx, open, edgeAsk(o, "edges"))
+func (s *source) csvEdges(ctx context.Context, ids *tabular.Nodes, o Options) (*edges, []string, error) {
+	open := func() (*tabular.CSVFile, error) { return s.Table("edges", "the edges, one a line") }
+	c, err := tabular.LookEdges(ctx, open, edgeAsk(o, "edges"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,15 +78,15 @@ func (s *Source) csvEdges(ctx context.Context, ids *input.Nodes, o Options) (*ed
 	defer t.Close()
 	for k, i := range c.Ends {
 		if _, ok := ids.Find(c.Names[i]); c.Kinds[i].Why == "by its place" && ok {
-			return nil, nil, t.Wrong("line 1: it has no names of columns, but the id %s of a node as its %s; a first line source,target names them", scan.Shown([]byte(c.Names[i])), [2]string{"source", "target"}[k])
+			return nil, nil, t.Wrong("line 1: it has no names of columns, but the id %s of a node as its %s; a first line source,target names them", tabular.Shown([]byte(c.Names[i])), [2]string{"source", "target"}[k])
 		}
 	}
-	var list [2]input.Pile[int32]
+	var list [2]tabular.Pile[int32]
 	err = c.Each(ctx, func(record []string) error {
 		for k, i := range c.Ends {
 			v, ok := ids.Find(record[i])
 			if !ok {
-				return t.At("the %s %s is the id of no node", t.Header[i], scan.Shown([]byte(record[i])))
+				return t.At("the %s %s is the id of no node", t.Header[i], tabular.Shown([]byte(record[i])))
 			}
 			list[k].Add(v)
 		}
@@ -110,8 +109,8 @@ func (s *Source) csvEdges(ctx context.Context, ids *input.Nodes, o Options) (*ed
 }
 
 // edgeAsk is what the options ask of a table of edges.
-func edgeAsk(o Options, table string) input.EdgeAsk {
-	a := input.EdgeAsk{Guide: o.Guide(), Table: table}
+func edgeAsk(o Options, table string) tabular.EdgeAsk {
+	a := tabular.EdgeAsk{Guide: o.columnGuide(), Table: table}
 	if !isNPY(o.EdgeFeatures) {
 		a.Features = o.EdgeFeatures
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // cSVFiles returns the hand graph as tables with the nodes a, b, c, d and e.
@@ -194,7 +194,7 @@ func TestHostileCSV(t *testing.T) {
 		})
 	}
 	many := "id,label\n"
-	for i := range input.MaxClassNames + 1 {
+	for i := range tabular.MaxClassNames + 1 {
 		many += fmt.Sprintf("%d,word%d\n", i, i)
 	}
 	refused(t, putFile(t, map[string]string{"nodes.csv": many, "edges.csv": "source,target\n0,1\n"}), Options{}, "10001 classes", "--many-classes")

@@ -15,10 +15,10 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
-var _ FolderReader = dglReader{}
+var _ folderReader = dglReader{}
 
 // dglReader reads the folders of DGL's CSVDataset: meta.yaml names a table for each type of nodes and each relation. Of a
 // table of nodes, the column label has the classes, train_mask, val_mask and test_mask are the splits, and every other
@@ -39,10 +39,10 @@ func (dglReader) About() string {
 	return "a folder of DGL's CSVDataset: meta.yaml, and the tables of nodes and edges that it names"
 }
 
-// Folder implements [FolderReader].
+// Folder implements [folderReader].
 func (dglReader) Folder() bool { return true }
 
-func (dglReader) Detect(s *Source) bool {
+func (dglReader) detect(s *source) bool {
 	if !slices.Contains(s.Files, metaFile) {
 		return false
 	}
@@ -50,7 +50,7 @@ func (dglReader) Detect(s *Source) bool {
 	return err == nil && bytes.Contains(text, []byte("node_data"))
 }
 
-func readMeta(s *Source) ([]byte, error) {
+func readMeta(s *source) ([]byte, error) {
 	f, err := s.Open(metaFile, "the names of the tables")
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ type dglTable struct {
 	Dst   string `yaml:"dst_id_field"`
 }
 
-func (r dglReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (r dglReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	if err := refuse(s, r.Name(), o); err != nil {
 		return nil, err
 	}
@@ -95,12 +95,12 @@ func (r dglReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 	if err != nil {
 		return nil, wrong(s, metaFile, "%w", err)
 	}
-	b, l := &builder{}, &tableLoader{ctx: ctx, s: s, o: o, ids: map[string]*input.Nodes{}, lists: true}
+	b, l := &builder{}, &tableLoader{ctx: ctx, s: s, o: o, ids: map[string]*tabular.Nodes{}, lists: true}
 	for _, t := range meta.Nodes {
 		if l.ids[t.NodeType] != nil {
 			return nil, wrong(s, metaFile, "it has two tables of the node type %q", t.NodeType)
 		}
-		n, err := l.nodes(t.File, t.NodeType, input.NodeColumns{ID: strings.ToLower(t.ID), Plain: true, Lists: true, Graph: t.Graph}, true)
+		n, err := l.nodes(t.File, t.NodeType, tabular.NodeColumns{ID: strings.ToLower(t.ID), Plain: true, Lists: true, Graph: t.Graph}, true)
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // Names of the files of edge features and times in a folder of NumPy arrays.
@@ -24,7 +24,7 @@ func (e *edges) readData(o Options) error {
 		have       bool
 	}{{"--edge-features", o.EdgeFeatures, e.x != nil}, {"--edge-times", o.EdgeTimes, e.times != nil}} {
 		if c.spec != "" && !isNPY(c.spec) && !c.have {
-			return input.Errorf("%s is %q, but these edges have no columns with names; give FILE.npy with a row for each edge", c.flag, c.spec)
+			return tabular.Errorf("%s is %q, but these edges have no columns with names; give FILE.npy with a row for each edge", c.flag, c.spec)
 		}
 	}
 	var err error
@@ -42,7 +42,7 @@ func (e *edges) readData(o Options) error {
 }
 
 // edgeFeatures reads a .npy file [edges, any], or [edges] for one feature per edge.
-func (s *Source) edgeFeatures(name string, numEdges int) (*graphops.EdgeFeatures, error) {
+func (s *source) edgeFeatures(name string, numEdges int) (*graphops.EdgeFeatures, error) {
 	a, err := s.array(name, "the edges' features")
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (s *Source) edgeFeatures(name string, numEdges int) (*graphops.EdgeFeatures
 }
 
 // edgeTimes reads a .npy file [edges] of whole numbers.
-func (s *Source) edgeTimes(name string, numEdges int) ([]int64, error) {
+func (s *source) edgeTimes(name string, numEdges int) ([]int64, error) {
 	a, err := s.array(name, "the edges' times")
 	if err != nil {
 		return nil, err

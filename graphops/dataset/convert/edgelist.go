@@ -13,9 +13,8 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 var _ Reader = edgeListReader{}
@@ -31,7 +30,7 @@ func (edgeListReader) About() string {
 	return "a list of edges, one a line: two node ids, maybe a weight and a time; plain, .gz, .bz2 or .xz"
 }
 
-func (edgeListReader) Detect(s *Source) bool {
+func (edgeListReader) detect(s *source) bool {
 	if s.Dir {
 		return false
 	}
@@ -39,14 +38,14 @@ func (edgeListReader) Detect(s *Source) bool {
 	if line == nil {
 		return false
 	}
-	a, rest := scan.Field(line)
+	a, rest := tabular.Field(line)
 	if header(a) { // the next line decides
 		line, _ = firstLine(s.Head[at:])
-		a, rest = scan.Field(line)
+		a, rest = tabular.Field(line)
 	}
-	b, _ := scan.Field(rest)
-	_, okA := scan.Whole(a)
-	_, okB := scan.Whole(b)
+	b, _ := tabular.Field(rest)
+	_, okA := tabular.Whole(a)
+	_, okB := tabular.Whole(b)
 	return okA && okB
 }
 
@@ -60,14 +59,14 @@ func firstLine(text []byte) (line []byte, next int) {
 		} else {
 			next = len(text)
 		}
-		if line = bytes.TrimRight(line, "\r"); !scan.Comment(line) {
+		if line = bytes.TrimRight(line, "\r"); !tabular.Comment(line) {
 			return line, next
 		}
 	}
 	return nil, next
 }
 
-func (edgeListReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (edgeListReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	f, err := s.Open("", "")
 	if err != nil {
 		return nil, err
@@ -106,7 +105,7 @@ func (edgeListReader) Read(ctx context.Context, s *Source, o Options) (*dataset.
 }
 
 // keepIDs writes the ids of renumbered nodes, unless none has changed.
-func (s *Source) keepIDs(ids []int64, where string, o Options) {
+func (s *source) keepIDs(ids []int64, where string, o Options) {
 	moved := int64(0)
 	lines := make([]string, len(ids))
 	for v, id := range ids {
@@ -124,11 +123,11 @@ func (s *Source) keepIDs(ids []int64, where string, o Options) {
 var konectComment = regexp.MustCompile(`(?m)^%\s*(sym|asym|bip)\s+[a-z]+`)
 
 // edgeListFormat recognises the columns of a list of edges by its comments, its first line and the options.
-func edgeListFormat(f *input.File, head []byte, o Options) (e edgeFormat, undirected bool, err error) {
+func edgeListFormat(f *tabular.File, head []byte, o Options) (e edgeFormat, undirected bool, err error) {
 	where := filepath.Base(f.Path)
 	e.start = startLine(head)
 	line, at := firstLine(head)
-	first, _ := scan.Field(line)
+	first, _ := tabular.Field(line)
 	if e.named = header(first); o.Header != "" {
 		e.named = o.Header == "yes"
 	}
@@ -136,7 +135,7 @@ func edgeListFormat(f *input.File, head []byte, o Options) (e edgeFormat, undire
 	if e.named {
 		for rest := line; len(rest) > 0; {
 			var name []byte
-			name, rest = scan.Field(rest)
+			name, rest = tabular.Field(rest)
 			names = append(names, strings.ToLower(strings.Trim(string(name), `"'`)))
 		}
 		line, _ = firstLine(head[at:])
@@ -152,11 +151,11 @@ func edgeListFormat(f *input.File, head []byte, o Options) (e edgeFormat, undire
 	}
 	n := 0
 	for rest := line; len(rest) > 0; n++ {
-		if rest = scan.Trim(rest); rest[0] == '{' {
+		if rest = tabular.Trim(rest); rest[0] == '{' {
 			n++
 			break
 		}
-		_, rest = scan.Field(rest)
+		_, rest = tabular.Field(rest)
 	}
 	if names != nil && len(names) != n {
 		if o.Header == "yes" {
@@ -168,9 +167,9 @@ func edgeListFormat(f *input.File, head []byte, o Options) (e edgeFormat, undire
 	given := false
 	e.kinds = make([]columns.Kind, n)
 	for i := range e.kinds {
-		k := o.Guide().KindOf("edges", strconv.Itoa(i+1))
+		k := o.columnGuide().KindOf("edges", strconv.Itoa(i+1))
 		if k == "" && names != nil {
-			k = o.Guide().KindOf("edges", names[i])
+			k = o.columnGuide().KindOf("edges", names[i])
 		}
 		if e.kinds[i] = k; k == columns.Number {
 			return e, false, f.Wrong("--kinds %d=number: a list of edges has no features; a folder of tables has", i+1)
@@ -214,7 +213,7 @@ func edgeListFormat(f *input.File, head []byte, o Options) (e edgeFormat, undire
 	case len(left) == 2 && n == 4 && left[0] == 2 && names == nil: // KONECT
 		last := line
 		for range 3 {
-			_, last = scan.Field(last)
+			_, last = tabular.Field(last)
 		}
 		if _, ok := timeOf(bytes.TrimSpace(last)); !ok && konectComment.Find(head) == nil {
 			return e, false, f.Wrong("line %d: there are more columns than the format has, 4; an edge is two node ids, and maybe a weight and a time: --kinds 3=weight,4=time reads them so, and --kinds 3=skip,4=skip leaves them out", e.start)
@@ -239,7 +238,7 @@ func edgeListFormat(f *input.File, head []byte, o Options) (e edgeFormat, undire
 }
 
 // adjacency returns an error for a list that seems to have a node and its neighbours in each line, all with two.
-func (l *edgeList) adjacency(f *input.File, e edgeFormat, o Options) error {
+func (l *edgeList) adjacency(f *tabular.File, e edgeFormat, o Options) error {
 	n := len(l.src)
 	if !e.either || l.w == nil || n < 3 || o.Relabel || len(o.Kinds) > 0 || e.named {
 		return nil
@@ -266,8 +265,8 @@ var snapComment = regexp.MustCompile(`(?m)^[#%].*\bNodes:\s*([0-9]{1,12})\s+Edge
 // declared returns the numbers of nodes and edges that a comment declares, 0 if there is none.
 func declared(head []byte) (nodes, numEdges int64) {
 	if m := snapComment.FindSubmatch(head); m != nil {
-		nodes, _ = scan.Whole(m[1])
-		numEdges, _ = scan.Whole(m[2])
+		nodes, _ = tabular.Whole(m[1])
+		numEdges, _ = tabular.Whole(m[2])
 	}
 	return nodes, numEdges
 }
@@ -308,7 +307,7 @@ func (jlgReader) About() string {
 	return "an edge list of Julia's Graphs.jl: a line nodes,edges,u|d,name and edges counted from 1"
 }
 
-func (jlgReader) Detect(s *Source) bool {
+func (jlgReader) detect(s *source) bool {
 	line, _ := firstLine(s.Head)
 	_, _, _, ok := jlgHeader(line)
 	return !s.Dir && ok
@@ -319,13 +318,13 @@ func jlgHeader(line []byte) (nodes, numEdges int64, undirected, ok bool) {
 	if len(parts) < 3 {
 		return 0, 0, false, false
 	}
-	nodes, okN := scan.Whole(parts[0])
-	numEdges, okE := scan.Whole(parts[1])
+	nodes, okN := tabular.Whole(parts[0])
+	numEdges, okE := tabular.Whole(parts[1])
 	kind := string(bytes.TrimSpace(parts[2]))
 	return nodes, numEdges, kind == "u", okN && okE && (kind == "u" || kind == "d")
 }
 
-func (jlgReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (jlgReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	f, err := s.Open("", "")
 	if err != nil {
 		return nil, err
@@ -335,13 +334,13 @@ func (jlgReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 	nodes, count, undirected, ok := jlgHeader(line)
 	at := startLine(s.Head)
 	if !ok {
-		return nil, f.Wrong("line %d: %s is not the header nodes,edges,u|d,name", at, scan.Shown(line))
+		return nil, f.Wrong("line %d: %s is not the header nodes,edges,u|d,name", at, tabular.Shown(line))
 	}
 	return readCounted(ctx, f, edgeFormat{base: 1, noWeights: true, skip: at}, at, nodes, count, undirected, o)
 }
 
 // readCounted reads edges after a header that declares the numbers of nodes and edges.
-func readCounted(ctx context.Context, f *input.File, e edgeFormat, line, nodes, count int64, undirected bool, o Options) (*dataset.Dataset, error) {
+func readCounted(ctx context.Context, f *tabular.File, e edgeFormat, line, nodes, count int64, undirected bool, o Options) (*dataset.Dataset, error) {
 	if nodes < 0 || nodes > MaxNodes || count < 0 {
 		return nil, f.Wrong("line %d: the header says %d nodes and %d edges; there can be %d nodes", line, nodes, count, MaxNodes)
 	}
@@ -374,7 +373,7 @@ func readCounted(ctx context.Context, f *input.File, e edgeFormat, line, nodes, 
 }
 
 // fromOne says that a file counts its nodes from 1.
-func (o *Options) fromOne(f *input.File, nodes int64) {
+func (o *Options) fromOne(f *tabular.File, nodes int64) {
 	o.said.Add(notice.Notice{Kind: notice.Renumbered, Where: filepath.Base(f.Path), What: "nodes are counted from 1 in the file, and from 0 in the dataset", Count: nodes})
 }
 
@@ -390,29 +389,29 @@ func (dimacsReader) About() string {
 	return `a DIMACS or PACE .gr file: "p sp|tw|edge nodes edges", then edges counted from 1`
 }
 
-func (dimacsReader) Detect(s *Source) bool {
+func (dimacsReader) detect(s *source) bool {
 	_, _, _, at := dimacsHeader(s.Head)
 	return !s.Dir && at > 0
 }
 
 // dimacsHeader finds the line "p KIND nodes edges"; at is its number, 0 if there is no such line.
 func dimacsHeader(head []byte) (kind string, nodes, numEdges, at int64) {
-	b := input.Block{Text: head, Line: 1}
+	b := tabular.Block{Text: head, Line: 1}
 	done := errors.New("found")
 	_ = b.Lines(func(line []byte, number int64) error {
-		word, rest := scan.Field(line)
+		word, rest := tabular.Field(line)
 		switch {
-		case scan.Comment(line) || string(word) == "c":
+		case tabular.Comment(line) || string(word) == "c":
 			return nil
 		case string(word) != "p":
 			return done
 		}
 		var texts [3][]byte
 		for i := range texts {
-			texts[i], rest = scan.Field(rest)
+			texts[i], rest = tabular.Field(rest)
 		}
-		n, okN := scan.Whole(texts[1])
-		m, okM := scan.Whole(texts[2])
+		n, okN := tabular.Whole(texts[1])
+		m, okM := tabular.Whole(texts[2])
 		if okN && okM {
 			kind, nodes, numEdges, at = string(texts[0]), n, m, number
 		}
@@ -421,7 +420,7 @@ func dimacsHeader(head []byte) (kind string, nodes, numEdges, at int64) {
 	return kind, nodes, numEdges, at
 }
 
-func (dimacsReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (dimacsReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	f, err := s.Open("", "")
 	if err != nil {
 		return nil, err
@@ -439,7 +438,7 @@ func (dimacsReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Da
 	case kind == "tw":
 		e.noWeights = true
 	default:
-		return nil, f.Wrong("line %d: the problem is %s; sp (arcs with lengths), edge, col and tw (edges) are read", at, scan.Shown([]byte(kind)))
+		return nil, f.Wrong("line %d: the problem is %s; sp (arcs with lengths), edge, col and tw (edges) are read", at, tabular.Shown([]byte(kind)))
 	}
 	// Arcs (a) are directed; edges of the other kinds are undirected.
 	return readCounted(ctx, f, e, at, nodes, count, e.mark != 'a', o)

@@ -14,9 +14,8 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // edges holds the edge list that most formats store.
@@ -102,7 +101,7 @@ type pairs struct {
 
 // weight takes a weight.
 func (p *pairs) weight(text []byte, x float32) {
-	if (x == 0 || x >= 1<<24) && input.LostText(string(text), columns.Point, x) {
+	if (x == 0 || x >= 1<<24) && tabular.LostText(string(text), columns.Point, x) {
 		p.lost++
 	}
 	p.w = append(p.w, x)
@@ -130,22 +129,22 @@ type edgeFormat struct {
 }
 
 // idBuffers recycles the id slices of collected pairs.
-var idBuffers = sync.Pool{New: func() any { return make([]int64, 0, input.BlockBytes/2) }}
+var idBuffers = sync.Pool{New: func() any { return make([]int64, 0, tabular.BlockBytes/2) }}
 
 // parse reads the edges in a block of lines.
-func (e edgeFormat) parse(b input.Block) (pairs, error) {
+func (e edgeFormat) parse(b tabular.Block) (pairs, error) {
 	p := pairs{ids: idBuffers.Get().([]int64)[:0]}
 	err := b.Lines(func(line []byte, number int64) error {
-		if number <= e.skip || scan.Comment(line) {
+		if number <= e.skip || tabular.Comment(line) {
 			return nil
 		}
-		line = scan.Trim(line)
+		line = tabular.Trim(line)
 		if e.mark != 0 {
-			if line[0] == 'c' && (len(line) == 1 || scan.Separator(line[1])) {
+			if line[0] == 'c' && (len(line) == 1 || tabular.Separator(line[1])) {
 				return nil
 			}
-			if line[0] != e.mark || len(line) < 2 || !scan.Separator(line[1]) {
-				return scan.AtLine(number, "%s is not an edge: it should begin with %q", scan.Shown(line), string(e.mark))
+			if line[0] != e.mark || len(line) < 2 || !tabular.Separator(line[1]) {
+				return tabular.AtLine(number, "%s is not an edge: it should begin with %q", tabular.Shown(line), string(e.mark))
 			}
 			line = line[1:]
 		}
@@ -155,17 +154,17 @@ func (e edgeFormat) parse(b input.Block) (pairs, error) {
 		if e.kinds != nil {
 			return e.byKinds(&p, line, number)
 		}
-		a, rest := scan.Field(line)
-		c, rest := scan.Field(rest)
+		a, rest := tabular.Field(line)
+		c, rest := tabular.Field(rest)
 		for _, text := range [2][]byte{a, c} {
-			id, ok := scan.Whole(text)
+			id, ok := tabular.Whole(text)
 			switch {
 			case len(text) == 0:
-				return scan.AtLine(number, "%s has one column; an edge is two node ids", scan.Shown(line))
+				return tabular.AtLine(number, "%s has one column; an edge is two node ids", tabular.Shown(line))
 			case !ok:
-				return scan.AtLine(number, "%s is not a node id; ids are whole numbers from %d", scan.Shown(text), e.base)
+				return tabular.AtLine(number, "%s is not a node id; ids are whole numbers from %d", tabular.Shown(text), e.base)
 			case id < e.base:
-				return scan.AtLine(number, "the node id %d is negative; ids are counted from %d", id, e.base)
+				return tabular.AtLine(number, "the node id %d is negative; ids are counted from %d", id, e.base)
 			}
 			p.ids = append(p.ids, id-e.base)
 			p.most = max(p.most, id-e.base)
@@ -178,7 +177,7 @@ func (e edgeFormat) parse(b input.Block) (pairs, error) {
 			}
 			switch {
 			case !ok:
-				return scan.AtLine(number, "the attributes of the edge are %s; of those that networkx writes, a weight is read, which is a finite number and not negative", scan.Shown(rest))
+				return tabular.AtLine(number, "the attributes of the edge are %s; of those that networkx writes, a weight is read, which is a finite number and not negative", tabular.Shown(rest))
 			case x >= 0:
 				p.w, p.weights = append(p.w, x), true
 				columns = 3
@@ -187,10 +186,10 @@ func (e edgeFormat) parse(b input.Block) (pairs, error) {
 		}
 		if len(rest) > 0 {
 			var text []byte
-			text, rest = scan.Field(rest)
+			text, rest = tabular.Field(rest)
 			switch {
 			case e.noWeights || len(rest) > 0:
-				return scan.AtLine(number, "there are more columns than the format has; an edge is two node ids%s (cut -f chooses columns, --kinds 3=skip leaves one out, and --format adjlist reads a node and its neighbours)", map[bool]string{false: " and maybe a weight"}[e.noWeights])
+				return tabular.AtLine(number, "there are more columns than the format has; an edge is two node ids%s (cut -f chooses columns, --kinds 3=skip leaves one out, and --format adjlist reads a node and its neighbours)", map[bool]string{false: " and maybe a weight"}[e.noWeights])
 			}
 			if err := e.third(&p, text, number); err != nil {
 				return err
@@ -198,13 +197,13 @@ func (e edgeFormat) parse(b input.Block) (pairs, error) {
 			columns = 3
 		}
 		if e.needWeight && columns < 3 {
-			return scan.AtLine(number, "%s has no value of the matrix; each line has a row, a column and a value", scan.Shown(line))
+			return tabular.AtLine(number, "%s has no value of the matrix; each line has a row, a column and a value", tabular.Shown(line))
 		}
 		if p.columns == 0 {
 			p.columns, p.first = columns, number
 		}
 		if columns != p.columns {
-			return scan.AtLine(number, "there are %d columns, but line %d has %d: either every edge has a weight or none", columns, p.first, p.columns)
+			return tabular.AtLine(number, "there are %d columns, but line %d has %d: either every edge has a weight or none", columns, p.first, p.columns)
 		}
 		return nil
 	})
@@ -220,9 +219,9 @@ func (e edgeFormat) third(p *pairs, text []byte, number int64) error {
 			p.t, p.weights = nil, true
 		}
 	}
-	x, ok := scan.Float(text)
+	x, ok := tabular.Float(text)
 	if !ok || x != x || x < 0 {
-		return scan.AtLine(number, "the third column is %s; it is the edge's weight, which is a finite number and not negative; --kinds 3=skip leaves the column out", scan.Shown(text))
+		return tabular.AtLine(number, "the third column is %s; it is the edge's weight, which is a finite number and not negative; --kinds 3=skip leaves the column out", tabular.Shown(text))
 	}
 	p.weight(text, x)
 	return nil
@@ -235,36 +234,36 @@ func (e edgeFormat) byKinds(p *pairs, line []byte, number int64) error {
 	n := 0
 	for ; len(rest) > 0; n++ {
 		var text []byte
-		if text, rest = scan.Field(rest); n >= len(e.kinds) {
+		if text, rest = tabular.Field(rest); n >= len(e.kinds) {
 			break
 		}
 		switch k := e.kinds[n]; k {
 		case columns.Source, columns.Target:
-			id, ok := scan.Whole(text)
+			id, ok := tabular.Whole(text)
 			if !ok || id < e.base {
-				return scan.AtLine(number, "%s is not a node id; ids are whole numbers from %d", scan.Shown(text), e.base)
+				return tabular.AtLine(number, "%s is not a node id; ids are whole numbers from %d", tabular.Shown(text), e.base)
 			}
 			ends[map[columns.Kind]int{columns.Target: 1}[k]] = id - e.base
 		case columns.Weight:
-			x, ok := scan.Float(text)
+			x, ok := tabular.Float(text)
 			if !ok || x != x || x < 0 {
-				return scan.AtLine(number, "column %d is %s; it is the edge's weight, which is a finite number and not negative; --kinds %d=skip leaves the column out", n+1, scan.Shown(text), n+1)
+				return tabular.AtLine(number, "column %d is %s; it is the edge's weight, which is a finite number and not negative; --kinds %d=skip leaves the column out", n+1, tabular.Shown(text), n+1)
 			}
 			p.weight(text, x)
 			p.weights = true
 		case columns.Time:
 			t, err := strconv.ParseInt(string(text), 10, 64)
 			if err != nil {
-				w, ok := input.WholeTime(text)
+				w, ok := tabular.WholeTime(text)
 				if t = w; !ok {
-					return scan.AtLine(number, "column %d is %s; it is the edge's time, which is a whole number; --kinds %d=skip leaves the column out, and --format tables reads fractions and dates", n+1, scan.Shown(text), n+1)
+					return tabular.AtLine(number, "column %d is %s; it is the edge's time, which is a whole number; --kinds %d=skip leaves the column out, and --format tables reads fractions and dates", n+1, tabular.Shown(text), n+1)
 				}
 			}
 			p.t = append(p.t, t)
 		}
 	}
 	if n != len(e.kinds) || len(rest) > 0 {
-		return scan.AtLine(number, "it has another number of columns than the %d of the first line", len(e.kinds))
+		return tabular.AtLine(number, "it has another number of columns than the %d of the first line", len(e.kinds))
 	}
 	p.ids = append(p.ids, ends[0], ends[1])
 	p.most = max(p.most, ends[0], ends[1])
@@ -301,7 +300,7 @@ func attributes(text []byte) (weight float32, more, ok bool) {
 		return -1, len(bytes.Trim(text, "{} \t")) > 0, true
 	}
 	rest := slices.Concat(text[:at[0]], text[at[1]:])
-	x, ok := scan.Float(text[at[2]:at[3]])
+	x, ok := tabular.Float(text[at[2]:at[3]])
 	return x, len(bytes.Trim(rest, "{}, \t")) > 0, ok && x == x && x >= 0
 }
 
@@ -328,23 +327,23 @@ type edgeList struct {
 }
 
 // readEdges reads all edges of f. Ids above 2^31-2 are an error unless relabel.
-func readEdges(ctx context.Context, f *input.File, e edgeFormat, o Options) (*edgeList, error) {
+func readEdges(ctx context.Context, f *tabular.File, e edgeFormat, o Options) (*edgeList, error) {
 	l := &edgeList{most: -1}
 	var (
-		src, dst input.Pile[int32]
-		wide     input.Pile[int64]
-		w        input.Pile[float32]
-		times    input.Pile[int64]
+		src, dst tabular.Pile[int32]
+		wide     tabular.Pile[int64]
+		w        tabular.Pile[float32]
+		times    tabular.Pile[int64]
 		weights  bool // the third column does not have times
 		lost     int64
 		more     int64
 	)
-	err := input.EachBlock(ctx, f, o.Threads, e.parse, func(p pairs) error {
+	err := tabular.EachBlock(ctx, f, o.Threads, e.parse, func(p pairs) error {
 		if p.columns == 0 {
 			return nil
 		}
 		if weights = weights || p.weights; weights && e.either {
-			times = input.Pile[int64]{}
+			times = tabular.Pile[int64]{}
 		} else {
 			for _, t := range p.t {
 				times.Add(t)
@@ -400,7 +399,7 @@ func readEdges(ctx context.Context, f *input.File, e edgeFormat, o Options) (*ed
 // which at least half must occur. With relabel, they are the ids that occur, in ascending order.
 //
 // declared is the number of nodes in a comment of the file, 0 if there is none. More than the ids are nodes without edges.
-func (l *edgeList) number(f *input.File, declared int64, o Options) (*edges, error) {
+func (l *edgeList) number(f *tabular.File, declared int64, o Options) (*edges, error) {
 	if o.Relabel {
 		return l.relabel(f)
 	}
@@ -446,7 +445,7 @@ func countIDs(nodes int64, lists ...[]int32) int64 {
 	return n
 }
 
-func (l *edgeList) relabel(f *input.File) (*edges, error) {
+func (l *edgeList) relabel(f *tabular.File) (*edges, error) {
 	ids := slices.Concat(l.wide, l.alone)
 	slices.Sort(ids)
 	ids = slices.Clone(slices.Compact(ids))

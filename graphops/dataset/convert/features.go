@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // maxFeatures is the largest number of generated feature columns.
@@ -26,15 +26,15 @@ func checkFeatures(spec string) error {
 		return nil
 	case has && kind == "random":
 		if n, err := strconv.Atoi(value); err != nil || n < 1 || n > 1<<16 {
-			return input.Errorf("--features %s: random features need a number of columns from 1 to %d", spec, 1<<16)
+			return tabular.Errorf("--features %s: random features need a number of columns from 1 to %d", spec, 1<<16)
 		}
 		return nil
 	}
-	return input.Errorf("--features is %q; it is FILE.npy, one-hot:FILE.csv or random:DIM", spec)
+	return tabular.Errorf("--features is %q; it is FILE.npy, one-hot:FILE.csv or random:DIM", spec)
 }
 
 // addFeatures replaces the features of d by those of Options.Features.
-func addFeatures(ctx context.Context, d *dataset.Dataset, m *input.Meter, o Options) (err error) {
+func addFeatures(ctx context.Context, d *dataset.Dataset, m *tabular.Meter, o Options) (err error) {
 	kind, value, _ := strings.Cut(o.Features, ":")
 	d.Features, d.SparseFeatures = nil, nil
 	switch {
@@ -53,8 +53,8 @@ func addFeatures(ctx context.Context, d *dataset.Dataset, m *input.Meter, o Opti
 // oneHot reads a line of class ids for each node and makes features from them: the class at
 // position r of a line is a 1 in column r·classes + class, so the columns of each position form a
 // block. Lines may have different lengths or be empty; a missing position is zeros.
-func oneHot(ctx context.Context, path string, d *dataset.Dataset, m *input.Meter, o Options) (*dataset.Sparse, error) {
-	f, err := input.OpenFile(path, m)
+func oneHot(ctx context.Context, path string, d *dataset.Dataset, m *tabular.Meter, o Options) (*dataset.Sparse, error) {
+	f, err := tabular.OpenFile(path, m)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func oneHot(ctx context.Context, path string, d *dataset.Dataset, m *input.Meter
 	}
 	s := &dataset.Sparse{Indptr: make([]int64, 1, f.Expect(int64(d.Nodes()), 1)+1)}
 	most, ranks := int64(-1), 0
-	err = input.ReadWholes(ctx, f, o.Threads, func(number int64, values []int64) error {
+	err = tabular.ReadWholes(ctx, f, o.Threads, func(number int64, values []int64) error {
 		if s.Rows == d.Nodes() {
 			return f.Wrong("line %d: it has more lines than the graph has nodes, %d", number, d.Nodes())
 		}
@@ -142,7 +142,7 @@ const (
 // It is an error if the dataset has no labels of one class per node, or if a size is not positive.
 func RandomSplits(d *dataset.Dataset, sets, train, val int, seed uint64) error {
 	if d.Labels == nil || sets < 1 || train < 1 || val < 0 {
-		return input.Errorf("%s: random splits need a class for each node, and at least one set and one node a class", d.Name())
+		return tabular.Errorf("%s: random splits need a class for each node, and at least one set and one node a class", d.Name())
 	}
 	if d.Splits == nil {
 		d.Splits = map[string][]int32{}

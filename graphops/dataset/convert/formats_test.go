@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/internal/tabular"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -89,7 +89,7 @@ func TestEdgeListOfManyBlocks(t *testing.T) {
 	}
 	path := one(t, "ring.txt.gz", gz(text.String()))
 	for threads := 1; threads <= 3; threads++ {
-		d, _, err := read(t.Context(), path, &input.Meter{}, Options{Threads: threads})
+		d, _, err := read(t.Context(), path, &tabular.Meter{}, Options{Threads: threads})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestEdgeListOfManyBlocks(t *testing.T) {
 	}
 	// An error far from the beginning names its line.
 	bad := text.String() + "7\tx\n"
-	_, _, err := read(t.Context(), one(t, "ring.txt", bad), &input.Meter{}, Options{})
+	_, _, err := read(t.Context(), one(t, "ring.txt", bad), &tabular.Meter{}, Options{})
 	if want := fmt.Sprintf("line %d", n+1); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %v; want %s", err, want)
 	}

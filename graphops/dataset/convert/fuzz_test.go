@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // fuzzed converts a folder with one fuzzed file and checks the outcome: no panic, every accepted
@@ -27,7 +27,7 @@ func fuzzed(t *testing.T, files map[string]string, name string, data []byte, o O
 		dir = path
 	}
 	o.Threads = 1
-	d, _, err := read(t.Context(), dir, &input.Meter{}, o)
+	d, _, err := read(t.Context(), dir, &tabular.Meter{}, o)
 	switch {
 	case err == nil && d.Nodes() > 1<<22:
 		t.Errorf("%d bytes have become %s", len(data), d)

@@ -10,12 +10,11 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
-var _ FolderReader = sageReader{}
+var _ folderReader = sageReader{}
 
 // sageReader reads the folders of GraphSAGE: NAME-G.json (NetworkX's node-link format; a node's val
 // and test give its split), NAME-id_map.json (the number of each node), NAME-class_map.json, and
@@ -30,17 +29,17 @@ const sageGraph = "-G.json"
 
 func (sageReader) Name() string { return "graphsage" }
 
-// Folder implements [FolderReader].
+// Folder implements [folderReader].
 func (sageReader) Folder() bool { return true }
 
 func (sageReader) About() string {
 	return "a GraphSAGE folder: NAME-G.json, NAME-id_map.json, NAME-class_map.json and maybe NAME-feats.npy"
 }
 
-func (sageReader) Detect(s *Source) bool { return len(s.prefixes("", sageGraph)) > 0 }
+func (sageReader) detect(s *source) bool { return len(s.prefixes("", sageGraph)) > 0 }
 
 // prefixes returns the parts of the folder's file names between a beginning and an ending.
-func (s *Source) prefixes(begin, ending string) []string {
+func (s *source) prefixes(begin, ending string) []string {
 	var names []string
 	for _, file := range s.Files {
 		if rest, ok := strings.CutPrefix(file, begin); ok {
@@ -53,19 +52,19 @@ func (s *Source) prefixes(begin, ending string) []string {
 }
 
 // choose returns the dataset of the folder that the options choose.
-func (s *Source) choose(names []string, o Options) (string, error) {
+func (s *source) choose(names []string, o Options) (string, error) {
 	switch {
 	case o.Name != "" && slices.Contains(names, o.Name):
 		return o.Name, nil
 	case len(names) == 1:
 		return names[0], nil
 	case o.Name != "":
-		return "", input.Errorf("%s has no dataset %q; it has %s", s.Path, o.Name, strings.Join(names, ", "))
+		return "", tabular.Errorf("%s has no dataset %q; it has %s", s.Path, o.Name, strings.Join(names, ", "))
 	}
-	return "", input.Errorf("%s holds several datasets, %s: --name says which", s.Path, strings.Join(names, ", "))
+	return "", tabular.Errorf("%s holds several datasets, %s: --name says which", s.Path, strings.Join(names, ", "))
 }
 
-func (sageReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (sageReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	name, err := s.choose(s.prefixes("", sageGraph), o)
 	if err != nil {
 		return nil, err
@@ -106,24 +105,24 @@ func (sageReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Data
 }
 
 // readIDMap reads {"id": number, …}; the numbers must be 0 to n-1.
-func readIDMap(s *Source, name string) (map[string]int32, error) {
+func readIDMap(s *source, name string) (map[string]int32, error) {
 	f, err := s.Open(name, "the numbers of the nodes")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	ids := map[string]int32{}
-	j := scan.NewJSON(f, f.Wrong)
+	j := tabular.NewJSON(f, f.Wrong)
 	err = j.Object(func(key string) error {
 		v, err := j.Whole()
 		if err != nil {
 			return err
 		}
 		if v < 0 || v >= MaxNodes {
-			return j.Wrong("the number of node %s is %d; numbers are 0 to the number of nodes less 1", scan.Shown([]byte(key)), v)
+			return j.Wrong("the number of node %s is %d; numbers are 0 to the number of nodes less 1", tabular.Shown([]byte(key)), v)
 		}
 		if _, twice := ids[key]; twice {
-			return j.Wrong("the node %s occurs twice", scan.Shown([]byte(key)))
+			return j.Wrong("the node %s occurs twice", tabular.Shown([]byte(key)))
 		}
 		ids[key] = int32(v)
 		return nil
@@ -136,8 +135,8 @@ func readIDMap(s *Source, name string) (map[string]int32, error) {
 	}
 	seen := make([]uint64, (len(ids)+63)/64)
 	for key, v := range ids {
-		if err := input.Claim(seen, int64(v), len(ids)); err != nil {
-			return nil, f.Wrong("node %s: %w", scan.Shown([]byte(key)), err)
+		if err := tabular.Claim(seen, int64(v), len(ids)); err != nil {
+			return nil, f.Wrong("node %s: %w", tabular.Shown([]byte(key)), err)
 		}
 	}
 	return ids, nil
@@ -170,10 +169,10 @@ func (a attribute) String() string {
 	if a == (attribute{}) {
 		return "further attributes"
 	}
-	return fmt.Sprintf("the attribute %s of %s", scan.Shown([]byte(a.key)), a.of)
+	return fmt.Sprintf("the attribute %s of %s", tabular.Shown([]byte(a.key)), a.of)
 }
 
-func (g *nodeLink) skip(j *scan.JSON, of, key string) error {
+func (g *nodeLink) skip(j *tabular.JSON, of, key string) error {
 	a := attribute{of, key}
 	if _, ok := g.skipped[a]; !ok && len(g.skipped) >= maxSkipped {
 		a = attribute{}
@@ -182,7 +181,7 @@ func (g *nodeLink) skip(j *scan.JSON, of, key string) error {
 	return j.Skip()
 }
 
-func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]int32) (*nodeLink, error) {
+func readNodeLink(ctx context.Context, s *source, name string, ids map[string]int32) (*nodeLink, error) {
 	f, err := s.Open(name, "the graph")
 	if err != nil {
 		return nil, err
@@ -192,7 +191,7 @@ func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]in
 		ids: ids, splits: map[string][]int32{"train": {}, "val": {}, "test": {}},
 		edges: edges{nodes: len(ids), undirected: true}, seen: make([]uint64, (len(ids)+63)/64), skipped: map[attribute]int64{},
 	}
-	j := scan.NewJSON(f, f.Wrong)
+	j := tabular.NewJSON(f, f.Wrong)
 	parts := map[string]bool{}
 	err = j.Object(func(key string) error {
 		if parts[key] {
@@ -241,7 +240,7 @@ func readNodeLink(ctx context.Context, s *Source, name string, ids map[string]in
 
 // node reads {"id": …, "val": …, "test": …, …}. A node without val and test is in no split, as in
 // GraphSAGE's loader.
-func (g *nodeLink) node(j *scan.JSON) error {
+func (g *nodeLink) node(j *tabular.JSON) error {
 	id := int32(-1)
 	var val, test, marked bool
 	err := j.Object(func(key string) error {
@@ -266,7 +265,7 @@ func (g *nodeLink) node(j *scan.JSON) error {
 			}
 			v, ok := g.ids[text]
 			if !ok {
-				return j.Wrong("the node %s is not in the id map", scan.Shown([]byte(text)))
+				return j.Wrong("the node %s is not in the id map", tabular.Shown([]byte(text)))
 			}
 			id = v
 			return nil
@@ -287,7 +286,7 @@ func (g *nodeLink) node(j *scan.JSON) error {
 	if id < 0 {
 		return j.Wrong("a node has no id")
 	}
-	if err := input.Claim(g.seen, int64(id), len(g.ids)); err != nil {
+	if err := tabular.Claim(g.seen, int64(id), len(g.ids)); err != nil {
 		return j.Wrong("%w", err)
 	}
 	g.order = append(g.order, id)
@@ -304,7 +303,7 @@ func (g *nodeLink) node(j *scan.JSON) error {
 }
 
 // link reads {"source": …, "target": …, …}.
-func (g *nodeLink) link(j *scan.JSON) error {
+func (g *nodeLink) link(j *tabular.JSON) error {
 	ends := [2]int64{}
 	have := [2]bool{}
 	err := j.Object(func(key string) error {
@@ -324,7 +323,7 @@ func (g *nodeLink) link(j *scan.JSON) error {
 			}
 			v, ok := g.ids[text]
 			if !ok {
-				return j.Wrong("a link names the node %s, which is not in the id map", scan.Shown([]byte(text)))
+				return j.Wrong("a link names the node %s, which is not in the id map", tabular.Shown([]byte(text)))
 			}
 			ends[i] = -1 - int64(v)
 			return nil
@@ -346,12 +345,12 @@ func (g *nodeLink) link(j *scan.JSON) error {
 }
 
 // resolve turns the links into edges.
-func (g *nodeLink) resolve(f *input.File) error {
+func (g *nodeLink) resolve(f *tabular.File) error {
 	var byNumber map[int64]int32
 	if g.numbers {
 		byNumber = make(map[int64]int32, len(g.ids))
 		for text, v := range g.ids {
-			if n, ok := scan.Whole([]byte(text)); ok {
+			if n, ok := tabular.Whole([]byte(text)); ok {
 				byNumber[n] = v
 			}
 		}
@@ -383,18 +382,18 @@ func (g *nodeLink) resolve(f *input.File) error {
 	return nil
 }
 
-func sageLabels(s *Source, name string, ids map[string]int32, d *dataset.Dataset) error {
+func sageLabels(s *source, name string, ids map[string]int32, d *dataset.Dataset) error {
 	f, err := s.Open(name, "the nodes' classes")
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	l := newLabels(d.Nodes())
-	j := scan.NewJSON(f, f.Wrong)
+	j := tabular.NewJSON(f, f.Wrong)
 	err = j.Object(func(key string) error {
 		v, ok := ids[key]
 		if !ok {
-			return j.Wrong("the node %s is not in the id map", scan.Shown([]byte(key)))
+			return j.Wrong("the node %s is not in the id map", tabular.Shown([]byte(key)))
 		}
 		return l.read(j, int64(v))
 	})

@@ -7,11 +7,10 @@ import (
 	"strconv"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
-var _ FolderReader = saintReader{}
+var _ folderReader = saintReader{}
 
 // saintReader reads the folders of GraphSAINT: adj_full.npz (a SciPy CSR matrix, row = source),
 // class_map.json (for each node a class or a list of 0 and 1), role.json (the split: tr, va, te)
@@ -23,18 +22,18 @@ type saintReader struct{}
 
 func (saintReader) Name() string { return "graphsaint" }
 
-// Folder implements [FolderReader].
+// Folder implements [folderReader].
 func (saintReader) Folder() bool { return true }
 
 func (saintReader) About() string {
 	return "a GraphSAINT folder: adj_full.npz, class_map.json, role.json and maybe feats.npy"
 }
 
-func (saintReader) Detect(s *Source) bool {
+func (saintReader) detect(s *source) bool {
 	return s.Has("adj_full.npz") || s.Has("role.json") && s.Has("class_map.json")
 }
 
-func (saintReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (saintReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	for _, part := range [][2]string{{"class_map.json", "the nodes' classes"}, {"role.json", "the split"}} {
 		if err := s.need(part[0], part[1]); err != nil { // fail before reading for minutes
 			return nil, err
@@ -64,7 +63,7 @@ func (saintReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 }
 
 // need returns an error if the folder lacks the file.
-func (s *Source) need(name, what string) error {
+func (s *source) need(name, what string) error {
 	f, err := s.Open(name, what)
 	if err != nil {
 		return err
@@ -74,7 +73,7 @@ func (s *Source) need(name, what string) error {
 }
 
 // features reads a .npy file with a row for each node.
-func (s *Source) features(name string, nodes int) (*dataset.Matrix, error) {
+func (s *source) features(name string, nodes int) (*dataset.Matrix, error) {
 	a, err := s.array(name, "the nodes' features")
 	if err != nil {
 		return nil, err
@@ -88,7 +87,7 @@ func (s *Source) features(name string, nodes int) (*dataset.Matrix, error) {
 }
 
 // readCSR reads a square SciPy CSR matrix as edges from the row to the column.
-func readCSR(ctx context.Context, s *Source, name string, o Options) (*edges, error) {
+func readCSR(ctx context.Context, s *source, name string, o Options) (*edges, error) {
 	z, err := s.archive(name, "the graph")
 	if err != nil {
 		return nil, err
@@ -152,7 +151,7 @@ func checkFormat(z *archive) error {
 		return a.wrong("%w", err)
 	}
 	if word = bytes.ReplaceAll(word, []byte{0}, nil); string(word) != "csr" { // a character of Unicode has four bytes
-		return a.wrong("the matrix is in SciPy's format %s; write it by scipy.sparse.save_npz(file, matrix.tocsr())", scan.Shown(word))
+		return a.wrong("the matrix is in SciPy's format %s; write it by scipy.sparse.save_npz(file, matrix.tocsr())", tabular.Shown(word))
 	}
 	return nil
 }
@@ -210,18 +209,18 @@ func readWeights(z *archive, count int64) ([]float32, error) {
 	return a.weights()
 }
 
-func saintLabels(ctx context.Context, s *Source, d *dataset.Dataset) error {
+func saintLabels(ctx context.Context, s *source, d *dataset.Dataset) error {
 	f, err := s.Open("class_map.json", "the nodes' classes")
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	l := newLabels(d.Nodes())
-	j := scan.NewJSON(f, f.Wrong)
+	j := tabular.NewJSON(f, f.Wrong)
 	err = j.Object(func(key string) error {
 		v, err := strconv.ParseInt(key, 10, 64)
 		if err != nil {
-			return j.Wrong("the key %s is not a node", scan.Shown([]byte(key)))
+			return j.Wrong("the key %s is not a node", tabular.Shown([]byte(key)))
 		}
 		if l.count%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -237,19 +236,19 @@ func saintLabels(ctx context.Context, s *Source, d *dataset.Dataset) error {
 	return l.store(d, f.Path)
 }
 
-func saintRoles(ctx context.Context, s *Source, d *dataset.Dataset) error {
+func saintRoles(ctx context.Context, s *source, d *dataset.Dataset) error {
 	f, err := s.Open("role.json", "the split")
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	j := scan.NewJSON(f, f.Wrong)
+	j := tabular.NewJSON(f, f.Wrong)
 	names := map[string]string{"tr": "train", "va": "val", "te": "test"}
 	seen := make([]uint64, (d.Nodes()+63)/64) // over all roles, which are disjoint
 	err = j.Object(func(key string) error {
 		name, known := names[key]
 		if !known {
-			return j.Wrong("the role %s is none of tr, va and te", scan.Shown([]byte(key)))
+			return j.Wrong("the role %s is none of tr, va and te", tabular.Shown([]byte(key)))
 		}
 		if _, twice := d.Splits[name]; twice {
 			return j.Wrong("the role %s occurs twice", key)
@@ -260,7 +259,7 @@ func saintRoles(ctx context.Context, s *Source, d *dataset.Dataset) error {
 			if err != nil {
 				return err
 			}
-			if err := input.Claim(seen, v, d.Nodes()); err != nil {
+			if err := tabular.Claim(seen, v, d.Nodes()); err != nil {
 				return j.Wrong("role %s: %w", key, err)
 			}
 			ids = append(ids, int32(v))

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/internal/tabular"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -403,7 +403,7 @@ func TestErrorsAreShort(t *testing.T) {
 		one(t, "g.txt", "0 1\n"+long+" 2\n"), one(t, "g.txt", long),
 		putFile(t, map[string]string{"t-G.json": `{"nodes": [{"id": "` + long[:1000] + `"}]}`, "t-id_map.json": "{}", "t-class_map.json": "{}"}),
 	} {
-		_, _, err := read(t.Context(), src, &input.Meter{}, Options{})
+		_, _, err := read(t.Context(), src, &tabular.Meter{}, Options{})
 		if err == nil || len(err.Error()) > 600 {
 			t.Errorf("the error has %d bytes (nil: %v)", len(fmt.Sprintf("%v", err)), err == nil)
 		}

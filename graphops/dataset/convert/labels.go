@@ -5,9 +5,8 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // labels collects the labels of nodes in any order: for each node a class or a list of 0 and 1.
@@ -30,7 +29,7 @@ func newLabels(nodes int) *labels {
 }
 
 // read reads the label of node v at j: a number or a list.
-func (l *labels) read(j *scan.JSON, v int64) error {
+func (l *labels) read(j *tabular.JSON, v int64) error {
 	c, err := j.Peek()
 	if err != nil {
 		return err
@@ -52,7 +51,7 @@ func (l *labels) read(j *scan.JSON, v int64) error {
 		if err != nil {
 			return err
 		}
-		if l.y[v], err = input.Class(x); err != nil {
+		if l.y[v], err = tabular.Class(x); err != nil {
 			return j.Wrong("node %d: %w", v, err)
 		}
 		return nil
@@ -63,7 +62,7 @@ func (l *labels) read(j *scan.JSON, v int64) error {
 		if err != nil {
 			return err
 		}
-		t, err := input.Target(x)
+		t, err := tabular.Target(x)
 		if err != nil {
 			return j.Wrong("node %d: %w", v, err)
 		}
@@ -74,7 +73,7 @@ func (l *labels) read(j *scan.JSON, v int64) error {
 	switch {
 	case err != nil:
 		return err
-	case n == 0 || n > input.MaxClasses:
+	case n == 0 || n > tabular.MaxClasses:
 		return j.Wrong("the node %d has a list of %d classes", v, n)
 	case l.cols < 0:
 		l.cols = n
@@ -88,17 +87,17 @@ func (l *labels) read(j *scan.JSON, v int64) error {
 func (l *labels) store(d *dataset.Dataset, path string) error {
 	switch {
 	case l.count == 0:
-		return input.Errorf("reading %s: it has no labels", path)
+		return tabular.Errorf("reading %s: it has no labels", path)
 	case l.cols == 0:
 		d.Labels = l.y
-		d.Meta.NumClasses = input.Classes(l.y)
+		d.Meta.NumClasses = tabular.Classes(l.y)
 		if d.Meta.NumClasses == 0 {
-			return input.Errorf("reading %s: every label is unknown", path)
+			return tabular.Errorf("reading %s: every label is unknown", path)
 		}
 		return nil
 	case 2*l.count < l.nodes:
 		// A row for every node is allocated below.
-		return input.Errorf("reading %s: only %d of %d nodes have a label", path, l.count, l.nodes)
+		return tabular.Errorf("reading %s: only %d of %d nodes have a label", path, l.count, l.nodes)
 	}
 	ym := &dataset.Multi{Rows: l.nodes, Cols: l.cols, Data: make([]int8, l.nodes*l.cols)}
 	for v, row := range l.row {
@@ -117,21 +116,21 @@ func (l *labels) store(d *dataset.Dataset, path string) error {
 }
 
 // setColumn gives d the labels of a column, or of a table of 0 and 1.
-func setColumn(d *dataset.Dataset, t *input.Table, wrong func(format string, args ...any) error, o Options) error {
+func setColumn(d *dataset.Dataset, t *tabular.Table, wrong func(format string, args ...any) error, o Options) error {
 	if t.Rows != d.Nodes() {
 		return wrong("it has labels for %d nodes, but the graph has %d", t.Rows, d.Nodes())
 	}
 	if t.Cols == 1 {
 		var err error
-		if d.Labels, err = input.ClassesOf(t.Values, "labels", o.Guide()); err != nil {
+		if d.Labels, err = tabular.ClassesOf(t.Values, "labels", o.columnGuide()); err != nil {
 			return wrong("%w", err)
 		}
-		d.Meta.NumClasses = input.Classes(d.Labels)
+		d.Meta.NumClasses = tabular.Classes(d.Labels)
 		return nil
 	}
 	ym := &dataset.Multi{Rows: t.Rows, Cols: t.Cols, Data: make([]int8, len(t.Values))}
 	for i, x := range t.Values {
-		c, err := input.Target(float64(x))
+		c, err := tabular.Target(float64(x))
 		if err != nil {
 			return wrong("row %d, column %d: %w", i/t.Cols, i%t.Cols, err)
 		}

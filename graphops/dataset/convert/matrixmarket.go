@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 var _ Reader = marketReader{}
@@ -27,11 +27,11 @@ func (marketReader) About() string {
 
 const marketBanner = "%%matrixmarket"
 
-func (marketReader) Detect(s *Source) bool {
+func (marketReader) detect(s *source) bool {
 	return !s.Dir && bytes.HasPrefix(bytes.ToLower(s.Head), []byte(marketBanner))
 }
 
-func (marketReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (marketReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	f, err := s.Open("", "")
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (marketReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Da
 	banner, _, _ := bytes.Cut(s.Head, []byte{'\n'})
 	words := strings.Fields(strings.ToLower(string(banner)))
 	if len(words) != 5 || words[0] != marketBanner || words[1] != "matrix" {
-		return nil, f.Wrong("line 1: %s is not \"%%%%MatrixMarket matrix coordinate FIELD SYMMETRY\"", scan.Shown(banner))
+		return nil, f.Wrong("line 1: %s is not \"%%%%MatrixMarket matrix coordinate FIELD SYMMETRY\"", tabular.Shown(banner))
 	}
 	field, symmetry := words[3], words[4]
 	switch {
@@ -57,15 +57,15 @@ func (marketReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Da
 	for i := range size {
 		var text []byte
 		var ok bool
-		text, rest = scan.Field(rest)
-		if size[i], ok = scan.Whole(text); !ok || size[i] < 0 {
-			return nil, f.Wrong("line %d: %s is not the numbers of rows, columns and entries", startLine(s.Head), scan.Shown(line))
+		text, rest = tabular.Field(rest)
+		if size[i], ok = tabular.Whole(text); !ok || size[i] < 0 {
+			return nil, f.Wrong("line %d: %s is not the numbers of rows, columns and entries", startLine(s.Head), tabular.Shown(line))
 		}
 	}
 	at := startLine(s.Head)
 	switch {
 	case len(rest) > 0:
-		return nil, f.Wrong("line %d: %s is not the numbers of rows, columns and entries", at, scan.Shown(line))
+		return nil, f.Wrong("line %d: %s is not the numbers of rows, columns and entries", at, tabular.Shown(line))
 	case size[0] != size[1]:
 		return nil, f.Wrong("line %d: the matrix has %d rows and %d columns; that of a graph is square. For edges between two kinds of nodes, make nodes.TYPE.csv and edges.SOURCE.RELATION.TARGET.csv of it", at, size[0], size[1])
 	}

@@ -6,9 +6,8 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 var _ Reader = metisReader{}
@@ -26,9 +25,9 @@ func (metisReader) About() string {
 	return "a METIS .graph file: nodes and edges, then the neighbours of each node, counted from 1"
 }
 
-func (metisReader) Detect(s *Source) bool {
+func (metisReader) detect(s *source) bool {
 	// The header could also be an edge of an edge list, so the file's name decides.
-	if s.Dir || !input.HasEnding(s.Path, ".graph", ".metis", ".chaco") {
+	if s.Dir || !tabular.HasEnding(s.Path, ".graph", ".metis", ".chaco") {
 		return false
 	}
 	line, _ := firstLine(s.Head)
@@ -47,8 +46,8 @@ func metisHeader(line []byte) (h metisHead, ok bool) {
 	columns := 0
 	for ; columns < 4 && len(line) > 0; columns++ {
 		var text []byte
-		text, line = scan.Field(line)
-		if n[columns], ok = scan.Whole(text); !ok || n[columns] < 0 {
+		text, line = tabular.Field(line)
+		if n[columns], ok = tabular.Whole(text); !ok || n[columns] < 0 {
 			return h, false
 		}
 		if columns == 2 { // three digits, each 0 or 1
@@ -66,10 +65,10 @@ func metisHeader(line []byte) (h metisHead, ok bool) {
 			h.constraints = int(min(n[3], 1000))
 		}
 	}
-	return h, columns >= 2 && len(scan.Trim(line)) == 0
+	return h, columns >= 2 && len(tabular.Trim(line)) == 0
 }
 
-func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (metisReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	f, err := s.Open("", "")
 	if err != nil {
 		return nil, err
@@ -79,32 +78,32 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 		h        metisHead
 		seen     bool
 		node     int64 // of the next line
-		src, dst input.Pile[int32]
-		w        input.Pile[float32]
+		src, dst tabular.Pile[int32]
+		w        tabular.Pile[float32]
 	)
 	parse := func(line []byte, number int64) error {
-		if len(scan.Trim(line)) > 0 && scan.Trim(line)[0] == '%' {
+		if len(tabular.Trim(line)) > 0 && tabular.Trim(line)[0] == '%' {
 			return nil
 		}
 		if !seen {
-			if len(scan.Trim(line)) == 0 {
+			if len(tabular.Trim(line)) == 0 {
 				return nil
 			}
 			var ok bool
 			if h, ok = metisHeader(line); !ok {
-				return scan.AtLine(number, "%s is not the header: nodes, edges and maybe a format of three digits 0 or 1 and the number of node weights", scan.Shown(line))
+				return tabular.AtLine(number, "%s is not the header: nodes, edges and maybe a format of three digits 0 or 1 and the number of node weights", tabular.Shown(line))
 			}
 			if h.nodes > MaxNodes {
-				return scan.AtLine(number, "the header says %d nodes; node ids are int32, so there can be %d", h.nodes, MaxNodes)
+				return tabular.AtLine(number, "the header says %d nodes; node ids are int32, so there can be %d", h.nodes, MaxNodes)
 			}
 			seen = true
 			return nil
 		}
 		if node >= h.nodes {
-			if len(scan.Trim(line)) == 0 {
+			if len(tabular.Trim(line)) == 0 {
 				return nil
 			}
-			return scan.AtLine(number, "the header says %d nodes, each in a line of its own, but more lines follow", h.nodes)
+			return tabular.AtLine(number, "the header says %d nodes, each in a line of its own, but more lines follow", h.nodes)
 		}
 		skip := h.constraints
 		if h.sizes {
@@ -112,42 +111,42 @@ func (metisReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 		}
 		for i := 0; len(line) > 0; i++ {
 			var text []byte
-			if text, line = scan.Field(line); len(text) == 0 {
+			if text, line = tabular.Field(line); len(text) == 0 {
 				break
 			}
-			u, ok := scan.Whole(text)
+			u, ok := tabular.Whole(text)
 			switch {
 			case i < skip:
-				if _, ok := scan.Decimal(text); !ok {
-					return scan.AtLine(number, "the node's weight %s is not a number", scan.Shown(text))
+				if _, ok := tabular.Decimal(text); !ok {
+					return tabular.AtLine(number, "the node's weight %s is not a number", tabular.Shown(text))
 				}
 			case !ok && (!h.edgeWeights || (i-skip)%2 == 0):
-				return scan.AtLine(number, "%s is not a node", scan.Shown(text))
+				return tabular.AtLine(number, "%s is not a node", tabular.Shown(text))
 			case h.edgeWeights && (i-skip)%2 == 1:
-				x, ok := scan.Float(text)
+				x, ok := tabular.Float(text)
 				if !ok || x != x || x < 0 {
-					return scan.AtLine(number, "the weight %s is not a finite number of at least 0", scan.Shown(text))
+					return tabular.AtLine(number, "the weight %s is not a finite number of at least 0", tabular.Shown(text))
 				}
-				if (x == 0 || x >= 1<<24) && input.LostText(string(text), columns.Point, x) {
+				if (x == 0 || x >= 1<<24) && tabular.LostText(string(text), columns.Point, x) {
 					f.Meter().Lose(f.Path, "the weights", string(text), 1)
 				}
 				w.Add(x)
 			case u < 1 || u > h.nodes:
-				return scan.AtLine(number, "node %d has the neighbour %d, but by the header the nodes are 1 to %d", node+1, u, h.nodes)
+				return tabular.AtLine(number, "node %d has the neighbour %d, but by the header the nodes are 1 to %d", node+1, u, h.nodes)
 			default:
 				src.Add(int32(u - 1))
 				dst.Add(int32(node))
 			}
 		}
 		if h.edgeWeights && w.N != src.N {
-			return scan.AtLine(number, "the last neighbour of node %d has no weight, but by the header every edge has one", node+1)
+			return tabular.AtLine(number, "the last neighbour of node %d has no weight, but by the header every edge has one", node+1)
 		}
 		node++
 		return nil
 	}
 	// The node of a line depends on all lines before it, so a single thread parses while another
 	// reads.
-	err = input.EachBlock(ctx, f, 1, func(b input.Block) (struct{}, error) { return struct{}{}, b.Lines(parse) }, func(struct{}) error { return nil })
+	err = tabular.EachBlock(ctx, f, 1, func(b tabular.Block) (struct{}, error) { return struct{}{}, b.Lines(parse) }, func(struct{}) error { return nil })
 	switch {
 	case err != nil:
 		return nil, err

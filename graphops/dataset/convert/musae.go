@@ -7,12 +7,11 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
-var _ FolderReader = musaeReader{}
+var _ folderReader = musaeReader{}
 
 // musaeReader reads the folders of MUSAE and its kin (B. Rozemberczki et al., Multi-Scale
 // Attributed Node Embedding, 2021, doi:10.1093/comnet/cnab014; SNAP lists them as GitHub, Facebook,
@@ -24,14 +23,14 @@ type musaeReader struct{}
 
 func (musaeReader) Name() string { return "musae" }
 
-// Folder implements [FolderReader].
+// Folder implements [folderReader].
 func (musaeReader) Folder() bool { return true }
 
 func (musaeReader) About() string {
 	return "a MUSAE folder: NAME_edges.csv, NAME_features.json (an object of lists) and NAME_target.csv"
 }
 
-func (musaeReader) Detect(s *Source) bool { return len(musaeNames(s)) > 0 }
+func (musaeReader) detect(s *source) bool { return len(musaeNames(s)) > 0 }
 
 // The endings of the file names; the first existing file of each kind is used.
 var (
@@ -41,7 +40,7 @@ var (
 )
 
 // musaeNames returns the names of datasets that have edges and at least one other file.
-func musaeNames(s *Source) []string {
+func musaeNames(s *source) []string {
 	var names []string
 	for _, ending := range musaeEdges {
 		for _, name := range s.prefixes("", ending) {
@@ -54,7 +53,7 @@ func musaeNames(s *Source) []string {
 }
 
 // with returns the folder's file with the name and one of the endings, or "".
-func (s *Source) with(name string, endings []string) string {
+func (s *source) with(name string, endings []string) string {
 	for _, ending := range endings {
 		if s.Has(name + ending) {
 			return name + ending
@@ -63,10 +62,10 @@ func (s *Source) with(name string, endings []string) string {
 	return ""
 }
 
-func (musaeReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (musaeReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	names := musaeNames(s)
 	if len(names) == 0 {
-		return nil, input.Errorf("%s has no file NAME%s beside a NAME%s or NAME%s", s.Path, musaeEdges[0], musaeFeatures[0], musaeTargets[0])
+		return nil, tabular.Errorf("%s has no file NAME%s beside a NAME%s or NAME%s", s.Path, musaeEdges[0], musaeFeatures[0], musaeTargets[0])
 	}
 	name, err := s.choose(names, o)
 	if err != nil {
@@ -91,11 +90,11 @@ func (musaeReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 	if t != nil {
 		e.nodes = len(t.y)
 		if most >= int64(e.nodes) {
-			return nil, input.Errorf("%s has %d nodes, but another file of the folder names the node %d: the files are not of one set", s.Path+"/"+s.with(name, musaeTargets), e.nodes, most)
+			return nil, tabular.Errorf("%s has %d nodes, but another file of the folder names the node %d: the files are not of one set", s.Path+"/"+s.with(name, musaeTargets), e.nodes, most)
 		}
 	}
 	if !plausible(int64(e.nodes), int64(len(e.src))) {
-		return nil, input.Errorf("%s: the largest node is %d, but there are %d edges", s.Path, most, len(e.src))
+		return nil, tabular.Errorf("%s: the largest node is %d, but there are %d edges", s.Path, most, len(e.src))
 	}
 	e.undirected = true
 	d, err := e.dataset(o)
@@ -106,7 +105,7 @@ func (musaeReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 	if t != nil && t.classes > 0 {
 		d.Labels, d.Meta.NumClasses, d.Meta.ClassNames = t.y, t.classes, t.names
 	} else if t != nil {
-		o.note("%s: the column %s has %d different values for %d nodes; they are taken for no classes and left out", s.with(name, musaeTargets), scan.Shown([]byte(t.column)), t.different, len(t.y))
+		o.note("%s: the column %s has %d different values for %d nodes; they are taken for no classes and left out", s.with(name, musaeTargets), tabular.Shown([]byte(t.column)), t.different, len(t.y))
 	}
 	if rows != nil {
 		if d.SparseFeatures, err = rows.sparse(d.Nodes()); err != nil {
@@ -117,25 +116,25 @@ func (musaeReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 }
 
 // musaeEdges reads the first two columns of a table of node ids; most is the largest id.
-func (s *Source) musaeEdges(ctx context.Context, name string, o Options) (e *edges, most int64, err error) {
+func (s *source) musaeEdges(ctx context.Context, name string, o Options) (e *edges, most int64, err error) {
 	f, err := s.Open(name, "the edges")
 	if err != nil {
 		return nil, 0, err
 	}
 	defer f.Close()
-	t, err := input.NewCSV(f)
+	t, err := tabular.NewCSV(f)
 	if err != nil {
 		return nil, 0, err
 	}
 	if len(t.Header) < 2 {
 		return nil, 0, t.Wrong("line 1: there is one column; the first two are the ends of an edge")
 	}
-	var ends [2]input.Pile[int32]
+	var ends [2]tabular.Pile[int32]
 	err = t.Each(ctx, func(record []string) error {
 		for k := range ends {
-			v, ok := scan.Whole([]byte(record[k]))
+			v, ok := tabular.Whole([]byte(record[k]))
 			if !ok || v < 0 || v >= MaxNodes {
-				return t.At("the node %s is none; nodes are whole numbers from 0 on", scan.Shown([]byte(record[k])))
+				return t.At("the node %s is none; nodes are whole numbers from 0 on", tabular.Shown([]byte(record[k])))
 			}
 			most = max(most, v)
 			ends[k].Add(int32(v))
@@ -150,11 +149,11 @@ func (s *Source) musaeEdges(ctx context.Context, name string, o Options) (e *edg
 }
 
 // unreadColumns reports the columns of a table of n rows that are not read: all but those of the given places.
-func (o *Options) unreadColumns(t *input.CSVFile, n int, read ...int) {
+func (o *Options) unreadColumns(t *tabular.CSVFile, n int, read ...int) {
 	var left []string
 	for i, name := range t.Header {
 		if !slices.Contains(read, i) {
-			left = append(left, scan.Shown([]byte(name)))
+			left = append(left, tabular.Shown([]byte(name)))
 		}
 	}
 	if len(left) > 0 {
@@ -164,29 +163,29 @@ func (o *Options) unreadColumns(t *input.CSVFile, n int, read ...int) {
 
 // bags holds lists of features by node, in the order read.
 type bags struct {
-	f       *input.File
-	of      input.Pile[int32] // the node of each list
-	lengths input.Pile[int32]
-	columns input.Pile[int32]
+	f       *tabular.File
+	of      tabular.Pile[int32] // the node of each list
+	lengths tabular.Pile[int32]
+	columns tabular.Pile[int32]
 	most    int64 // the largest node
 	cols    int64
 }
 
 // musaeBags reads an object of lists of whole numbers.
-func (s *Source) musaeBags(ctx context.Context, name string) (*bags, error) {
+func (s *source) musaeBags(ctx context.Context, name string) (*bags, error) {
 	f, err := s.Open(name, "the features")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	b, j := &bags{f: f, most: -1}, scan.NewJSON(f, f.Wrong)
+	b, j := &bags{f: f, most: -1}, tabular.NewJSON(f, f.Wrong)
 	err = j.Object(func(key string) error {
 		if b.of.N%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		v, ok := scan.Whole([]byte(key))
+		v, ok := tabular.Whole([]byte(key))
 		if !ok || v < 0 || v >= MaxNodes {
-			return j.Wrong("the key %s is not a node; nodes are whole numbers from 0 on", scan.Shown([]byte(key)))
+			return j.Wrong("the key %s is not a node; nodes are whole numbers from 0 on", tabular.Shown([]byte(key)))
 		}
 		n := int32(0)
 		err := j.Array(func() error {
@@ -257,7 +256,7 @@ type musaeTarget struct {
 	names     []string
 }
 
-func (s *Source) musaeTargets(ctx context.Context, name string, o Options) (*musaeTarget, error) {
+func (s *source) musaeTargets(ctx context.Context, name string, o Options) (*musaeTarget, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -266,7 +265,7 @@ func (s *Source) musaeTargets(ctx context.Context, name string, o Options) (*mus
 		return nil, err
 	}
 	defer f.Close()
-	t, err := input.NewCSV(f)
+	t, err := tabular.NewCSV(f)
 	if err != nil {
 		return nil, err
 	}
@@ -275,14 +274,14 @@ func (s *Source) musaeTargets(ctx context.Context, name string, o Options) (*mus
 		label = 1 - id
 	}
 	if id < 0 || label < 0 {
-		return nil, t.Wrong(`line 1: the columns are %s; a node has an "id" (or "new_id") and a "target"`, input.ShownNames(t.Header))
+		return nil, t.Wrong(`line 1: the columns are %s; a node has an "id" (or "new_id") and a "target"`, tabular.ShownNames(t.Header))
 	}
-	var ids, values input.Pile[int32]
-	terms := input.NewTerms()
+	var ids, values tabular.Pile[int32]
+	terms := tabular.NewTerms()
 	err = t.Each(ctx, func(record []string) error {
-		v, ok := scan.Whole([]byte(record[id]))
+		v, ok := tabular.Whole([]byte(record[id]))
 		if !ok || v < 0 || v >= MaxNodes {
-			return t.At("the node %s is none; nodes are whole numbers from 0 on", scan.Shown([]byte(record[id])))
+			return t.At("the node %s is none; nodes are whole numbers from 0 on", tabular.Shown([]byte(record[id])))
 		}
 		w := int32(-1)
 		if record[label] != "" {
@@ -307,7 +306,7 @@ func (s *Source) musaeTargets(ctx context.Context, name string, o Options) (*mus
 	out := &musaeTarget{column: t.Header[label], y: make([]int32, n), different: terms.Len()}
 	seen := make([]uint64, (n+63)/64)
 	for i, v := range list {
-		if err := input.Claim(seen, int64(v), n); err != nil {
+		if err := tabular.Claim(seen, int64(v), n); err != nil {
 			return nil, t.Wrong("record %d: %w", i+1, err)
 		}
 		out.y[v] = value[i]
@@ -315,9 +314,9 @@ func (s *Source) musaeTargets(ctx context.Context, name string, o Options) (*mus
 	if n > 100 && 2*out.different > n { // a class has several nodes
 		return out, nil
 	}
-	unknown := &input.Unknown{Where: filepath.Base(t.Path)}
-	if out.names, out.classes, err = input.NumberLabels(out.y, terms, unknown, o.Guide()); err != nil {
-		return nil, t.Wrong("the column %s: %w", scan.Shown([]byte(out.column)), err)
+	unknown := &tabular.Unknown{Where: filepath.Base(t.Path)}
+	if out.names, out.classes, err = tabular.NumberLabels(out.y, terms, unknown, o.columnGuide()); err != nil {
+		return nil, t.Wrong("the column %s: %w", tabular.Shown([]byte(out.column)), err)
 	}
 	return out, nil
 }
@@ -329,11 +328,11 @@ const (
 )
 
 // unused returns the files of the folder that were not read, except documentation; with deep, also those of its folders.
-func (s *Source) unused(deep bool) (names []string) {
-	var visit func(in *input.Source, above string, depth int)
-	visit = func(in *input.Source, above string, depth int) {
+func (s *source) unused(deep bool) (names []string) {
+	var visit func(in *tabular.Source, above string, depth int)
+	visit = func(in *tabular.Source, above string, depth int) {
 		for _, file := range in.Files {
-			plain := strings.ToLower(input.Stem(file))
+			plain := strings.ToLower(tabular.Stem(file))
 			if !strings.HasPrefix(file, ".") && !strings.HasPrefix(plain, "readme") && !strings.HasPrefix(plain, "licen") &&
 				!strings.HasPrefix(plain, "citation") && !s.Meter.WasRead(s.Path, above+file) {
 				names = append(names, above+file)
@@ -343,7 +342,7 @@ func (s *Source) unused(deep bool) (names []string) {
 			if !deep || depth == maxDepth || len(names) > maxUnused || strings.HasPrefix(dir, ".") {
 				continue
 			}
-			if inside, err := input.Inspect(filepath.Join(in.Path, dir), s.Meter); err == nil {
+			if inside, err := tabular.Inspect(filepath.Join(in.Path, dir), s.Meter); err == nil {
 				visit(inside, above+dir+"/", depth+1)
 			}
 		}

@@ -7,9 +7,9 @@ import (
 	"math"
 	"path/filepath"
 
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // array is a NumPy array in its own file or in an archive. It can be read more than once, so its
@@ -17,19 +17,19 @@ import (
 type array struct {
 	*npy.Array
 	label string // name in errors: FILE or FILE:ENTRY
-	meter *input.Meter
+	meter *tabular.Meter
 	done  func() error
 }
 
 func (a *array) wrong(format string, args ...any) error {
-	return input.Wrong(a.label, format, args...)
+	return tabular.Wrong(a.label, format, args...)
 }
 
 // Close closes the array's own file, if it has one.
 func (a *array) Close() error { return a.done() }
 
 // array opens a .npy file of the folder (or the file itself, if name is empty).
-func (s *Source) array(name, what string) (*array, error) {
+func (s *source) array(name, what string) (*array, error) {
 	f, err := s.Open(name, what)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (s *Source) array(name, what string) (*array, error) {
 }
 
 // array parses the file's header; the array closes the file.
-func arrayOf(f *input.File) (*array, error) {
+func arrayOf(f *tabular.File) (*array, error) {
 	if f.Packed {
 		return nil, f.Wrong("it is compressed; decompress it first")
 	}
@@ -64,11 +64,11 @@ func arrayOf(f *input.File) (*array, error) {
 // archive is a .npz file.
 type archive struct {
 	*npy.File
-	meter *input.Meter
+	meter *tabular.Meter
 }
 
 // archive opens a .npz file of the folder.
-func (s *Source) archive(name, what string) (*archive, error) {
+func (s *source) archive(name, what string) (*archive, error) {
 	if err := s.need(name, what); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (z *archive) has(name string) bool { return z.Find(name) != nil }
 func (z *archive) array(name string) (*array, error) {
 	a := z.Find(name)
 	if a == nil {
-		return nil, input.Errorf("reading %s: it has no array %q; it has %.200q", z.Path, name, z.Names())
+		return nil, tabular.Errorf("reading %s: it has no array %q; it has %.200q", z.Path, name, z.Names())
 	}
 	return &array{Array: a, label: z.Path + ":" + name, meter: z.meter, done: func() error { return nil }}, nil
 }
@@ -229,8 +229,8 @@ func (a *array) matrix(rows int) (cols int, values []float32, err error) {
 }
 
 // table reads labels: a vector as a column, or a matrix; NaN is unknown.
-func (a *array) table() (*input.Table, error) {
-	t := &input.Table{Cols: 1}
+func (a *array) table() (*tabular.Table, error) {
+	t := &tabular.Table{Cols: 1}
 	switch len(a.Shape) {
 	case 2:
 		t.Cols = a.Shape[1]
@@ -243,8 +243,8 @@ func (a *array) table() (*input.Table, error) {
 	}
 	t.Rows = a.Shape[0]
 	err := a.eachFloat(func(i int64, x float32) error {
-		if x >= input.MaxClasses { // float32 represents all classes below this exactly
-			return a.wrong("entry %d is %v; classes are 0 to %d", i, x, input.MaxClasses-1)
+		if x >= tabular.MaxClasses { // float32 represents all classes below this exactly
+			return a.wrong("entry %d is %v; classes are 0 to %d", i, x, tabular.MaxClasses-1)
 		}
 		return nil
 	})

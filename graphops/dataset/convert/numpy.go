@@ -7,11 +7,11 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
-var _ FolderReader = numpyReader{}
+var _ folderReader = numpyReader{}
 
 // numpyReader reads folders of NumPy arrays under PyG's names: edge_index.npy [2, edges], and
 // optionally edge_weight.npy [edges], edge_attr.npy (or edge_features.npy, edge_feat.npy) [edges,
@@ -24,16 +24,16 @@ type numpyReader struct{}
 
 func (numpyReader) Name() string { return "numpy" }
 
-// Folder implements [FolderReader].
+// Folder implements [folderReader].
 func (numpyReader) Folder() bool { return true }
 
 func (numpyReader) About() string {
 	return "a folder of NumPy arrays: edge_index.npy [2, edges] and maybe x.npy, y.npy, edge_weight.npy, edge_attr.npy, edge_time.npy, train_mask.npy or train_idx.npy, …"
 }
 
-func (numpyReader) Detect(s *Source) bool { return s.Has("edge_index.npy") }
+func (numpyReader) detect(s *source) bool { return s.Has("edge_index.npy") }
 
-func (numpyReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (numpyReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	x := s.Find("x.npy", "features.npy", "feats.npy", "node_feat.npy")
 	if o.Features != "" {
 		x = ""
@@ -54,7 +54,7 @@ func (numpyReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dat
 }
 
 // numpySplits reads the splits: for each the first file of its names.
-func (s *Source) numpySplits(d *dataset.Dataset, o Options) error {
+func (s *source) numpySplits(d *dataset.Dataset, o Options) error {
 	var parts [len(columns.Parts)][][]int32 // by set
 	for k, names := range [len(columns.Parts)][]string{{"train"}, {"val", "valid", "validation"}, {"test"}} {
 		for _, name := range names {
@@ -94,7 +94,7 @@ func (s *Source) numpySplits(d *dataset.Dataset, o Options) error {
 			o.said.Add(notice.Notice{Kind: notice.Guessed, Where: s.Base(""), What: "the split " + columns.Parts[k] + " is that of every set", Count: int64(sets)})
 			p = slices.Repeat(p, sets)
 		case len(p) != sets:
-			return input.Errorf("reading %s: there are masks of %d sets of the split %s, and of %d sets of the split %s; each set has one of each", s.Path, len(p), columns.Parts[k], sets, of)
+			return tabular.Errorf("reading %s: there are masks of %d sets of the split %s, and of %d sets of the split %s; each set has one of each", s.Path, len(p), columns.Parts[k], sets, of)
 		}
 		for set, ids := range p {
 			d.Splits[dataset.SplitSetName(columns.Parts[k], set)] = ids
@@ -108,10 +108,10 @@ func (s *Source) numpySplits(d *dataset.Dataset, o Options) error {
 
 // numpyGraph reads the edges and the labels. The number of nodes is the number of rows of the
 // labels, else of the features, else the largest id plus 1.
-func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.Dataset, error) {
+func (s *source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.Dataset, error) {
 	nodes := int64(-1)
-	var y *input.Table
-	wrong := input.Errorf
+	var y *tabular.Table
+	wrong := tabular.Errorf
 	if name := s.Find("y.npy", "labels.npy", "label.npy", "node_label.npy"); name != "" {
 		a, err := s.array(name, "the nodes' labels")
 		if err != nil {
@@ -191,7 +191,7 @@ func (s *Source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.
 	return d, err
 }
 
-func (s *Source) edgeWeights(numEdges int) ([]float32, error) {
+func (s *source) edgeWeights(numEdges int) ([]float32, error) {
 	a, err := s.array("edge_weight.npy", "the edges' weights")
 	if err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func (s *Source) edgeWeights(numEdges int) ([]float32, error) {
 const maxSets = 1000
 
 // numpySplit reads the nodes of a split by set: a mask of each set, or a list of ids.
-func (s *Source) numpySplit(nodes int, found string, mask bool) ([][]int32, error) {
+func (s *source) numpySplit(nodes int, found string, mask bool) ([][]int32, error) {
 	a, err := s.array(found, "a part of the split")
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (s *Source) numpySplit(nodes int, found string, mask bool) ([][]int32, erro
 	if !mask {
 		seen := make([]uint64, (nodes+63)/64)
 		return ids, a.eachWhole(func(i, x int64) error {
-			if err := input.Claim(seen, x, nodes); err != nil {
+			if err := tabular.Claim(seen, x, nodes); err != nil {
 				return a.wrong("entry %d: %w", i, err)
 			}
 			ids[0] = append(ids[0], int32(x))

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
-var _ FolderReader = ogbReader{}
+var _ folderReader = ogbReader{}
 
 // ogbReader reads the folders that OGB unpacks for node property prediction: raw/edge.csv.gz,
 // num-node-list.csv.gz, node-feat.csv.gz (may be missing) and node-label.csv.gz, or raw/data.npz
@@ -24,19 +24,19 @@ type ogbReader struct{}
 
 func (ogbReader) Name() string { return "ogb" }
 
-// Folder implements [FolderReader].
+// Folder implements [folderReader].
 func (ogbReader) Folder() bool { return true }
 
 func (ogbReader) About() string {
 	return "an OGB folder: raw/edge.csv.gz (or raw/data.npz), raw/node-label.csv.gz, split/SCHEME/train.csv.gz, …"
 }
 
-func (ogbReader) Detect(s *Source) bool {
+func (ogbReader) detect(s *source) bool {
 	return slices.Contains(s.Dirs, "raw") && (slices.Contains(s.Dirs, "split") ||
 		s.Find("raw/edge.csv.gz", "raw/edge.csv", "raw/data.npz", "raw/num-node-list.csv.gz", "raw/node-label.csv.gz") != "")
 }
 
-func (ogbReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (ogbReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	scheme, err := s.ogbScheme(o)
 	if err != nil {
 		return nil, err
@@ -61,10 +61,10 @@ func (ogbReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Datas
 }
 
 // ogbScheme returns the folder of the split scheme.
-func (s *Source) ogbScheme(o Options) (string, error) {
+func (s *source) ogbScheme(o Options) (string, error) {
 	sub, err := newSource(path.Join(s.Path, "split"), s.Meter)
 	if err != nil {
-		return "", input.Errorf("%s is an OGB folder without split/, which holds the official split", s.Path)
+		return "", tabular.Errorf("%s is an OGB folder without split/, which holds the official split", s.Path)
 	}
 	switch {
 	case slices.Contains(sub.Dirs, o.Name):
@@ -72,37 +72,37 @@ func (s *Source) ogbScheme(o Options) (string, error) {
 	case len(sub.Dirs) == 1:
 		return "split/" + sub.Dirs[0], nil
 	case len(sub.Dirs) == 0:
-		return "", input.Errorf("%s is empty; it should hold the official split, in a folder with train.csv.gz, valid.csv.gz and test.csv.gz", sub.Path)
+		return "", tabular.Errorf("%s is empty; it should hold the official split, in a folder with train.csv.gz, valid.csv.gz and test.csv.gz", sub.Path)
 	}
-	return "", input.Errorf("%s holds several splits, %s: --name says which", sub.Path, strings.Join(sub.Dirs, ", "))
+	return "", tabular.Errorf("%s holds several splits, %s: --name says which", sub.Path, strings.Join(sub.Dirs, ", "))
 }
 
 // csv opens NAME.csv.gz, or NAME.csv if the file has been decompressed.
-func (s *Source) csv(name, what string) (*input.File, error) {
+func (s *source) csv(name, what string) (*tabular.File, error) {
 	if !s.Has(name+".csv.gz") && s.Has(name+".csv") {
 		return s.Open(name+".csv", what)
 	}
 	return s.Open(name+".csv.gz", what)
 }
 
-func ogbSplit(ctx context.Context, s *Source, name string, nodes int, o Options) ([]int32, error) {
+func ogbSplit(ctx context.Context, s *source, name string, nodes int, o Options) ([]int32, error) {
 	f, err := s.csv(name, "a part of the split")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return input.ReadIDs(ctx, f, nodes, o.Threads)
+	return tabular.ReadIDs(ctx, f, nodes, o.Threads)
 }
 
 // ogbCount reads the number in raw/num-node-list or raw/num-edge-list.
-func ogbCount(ctx context.Context, s *Source, name, what string, o Options) (int64, error) {
+func ogbCount(ctx context.Context, s *source, name, what string, o Options) (int64, error) {
 	f, err := s.csv(name, what)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
 	count, seen := int64(0), false
-	err = input.ReadWholes(ctx, f, o.Threads, func(number int64, values []int64) error {
+	err = tabular.ReadWholes(ctx, f, o.Threads, func(number int64, values []int64) error {
 		for _, n := range values {
 			if seen {
 				return f.Wrong("line %d: the folder holds several graphs; datasets of one graph are read", number)
@@ -121,13 +121,13 @@ func ogbCount(ctx context.Context, s *Source, name, what string, o Options) (int
 }
 
 // ogbText reads the folders of csv.gz files.
-func ogbText(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func ogbText(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	nodes, err := ogbCount(ctx, s, "raw/num-node-list", "the number of nodes", o)
 	if err != nil {
 		return nil, err
 	}
 	if nodes > MaxNodes {
-		return nil, input.Errorf("%s/raw/num-node-list.csv.gz says %d nodes; node ids are int32, so there can be %d", s.Path, nodes, MaxNodes)
+		return nil, tabular.Errorf("%s/raw/num-node-list.csv.gz says %d nodes; node ids are int32, so there can be %d", s.Path, nodes, MaxNodes)
 	}
 	count := int64(0)
 	if s.Find("raw/num-edge-list.csv.gz", "raw/num-edge-list.csv") != "" {
@@ -145,7 +145,7 @@ func ogbText(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error
 	if err := s.needCSV("raw/edge", "the edges"); err != nil {
 		return nil, err
 	}
-	y, err := input.ReadTable(ctx, f, true, nodes, o.Threads)
+	y, err := tabular.ReadTable(ctx, f, true, nodes, o.Threads)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func ogbText(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error
 	return d, err
 }
 
-func (s *Source) needCSV(name, what string) error {
+func (s *source) needCSV(name, what string) error {
 	f, err := s.csv(name, what)
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (s *Source) needCSV(name, what string) error {
 	return f.Close()
 }
 
-func ogbEdges(ctx context.Context, s *Source, nodes int, count int64, o Options) (*dataset.Dataset, error) {
+func ogbEdges(ctx context.Context, s *source, nodes int, count int64, o Options) (*dataset.Dataset, error) {
 	f, err := s.csv("raw/edge", "the edges")
 	if err != nil {
 		return nil, err
@@ -194,13 +194,13 @@ func ogbEdges(ctx context.Context, s *Source, nodes int, count int64, o Options)
 	return e.dataset(o)
 }
 
-func ogbFeatures(ctx context.Context, s *Source, nodes int, o Options) (*dataset.Matrix, error) {
+func ogbFeatures(ctx context.Context, s *source, nodes int, o Options) (*dataset.Matrix, error) {
 	f, err := s.csv("raw/node-feat", "the nodes' features")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	t, err := input.ReadTable(ctx, f, false, int64(nodes), o.Threads)
+	t, err := tabular.ReadTable(ctx, f, false, int64(nodes), o.Threads)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func ogbFeatures(ctx context.Context, s *Source, nodes int, o Options) (*dataset
 }
 
 // ogbBinary reads raw/data.npz and raw/node-label.npz.
-func ogbBinary(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func ogbBinary(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	lz, err := s.archive("raw/node-label.npz", "the nodes' labels")
 	if err != nil {
 		return nil, err

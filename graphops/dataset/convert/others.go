@@ -6,28 +6,28 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
-var _ FolderReader = planetoidReader{}
+var _ folderReader = planetoidReader{}
 
 // planetoidReader reads the pickles of Planetoid: see planetoid.go.
 type planetoidReader struct{}
 
 func (planetoidReader) Name() string { return "planetoid" }
 
-// Folder implements [FolderReader].
+// Folder implements [folderReader].
 func (planetoidReader) Folder() bool { return true }
 
 func (planetoidReader) About() string {
 	return "a Planetoid folder: ind.NAME.x, .tx, .allx, .y, .ty, .ally, .graph and .test.index"
 }
 
-func (planetoidReader) Detect(s *Source) bool { return len(planetoidNames(s)) > 0 }
+func (planetoidReader) detect(s *source) bool { return len(planetoidNames(s)) > 0 }
 
 // planetoidNames returns the datasets that have at least one file; the reader reports missing
 // parts.
-func planetoidNames(s *Source) []string {
+func planetoidNames(s *source) []string {
 	var names []string
 	seen := map[string]bool{}
 	for _, ending := range []string{".graph", ".allx", ".x", ".tx", ".ally", ".y", ".ty", ".test.index"} {
@@ -41,7 +41,7 @@ func planetoidNames(s *Source) []string {
 	return names
 }
 
-func (planetoidReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (planetoidReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	name, err := s.choose(planetoidNames(s), o)
 	if err != nil {
 		return nil, err
@@ -69,11 +69,11 @@ func (npzReader) About() string {
 	return "a .npz file of the shchur (adj_data, attr_data, …) or the heterophilous (node_features, edges, …) collection"
 }
 
-func (npzReader) Detect(s *Source) bool {
-	return !s.Dir && len(s.Head) > 4 && string(s.Head[:2]) == "PK" && (input.HasEnding(s.Path, ".npz") || strings.Contains(string(s.Head), ".npy"))
+func (npzReader) detect(s *source) bool {
+	return !s.Dir && len(s.Head) > 4 && string(s.Head[:2]) == "PK" && (tabular.HasEnding(s.Path, ".npz") || strings.Contains(string(s.Head), ".npy"))
 }
 
-func (npzReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (npzReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -87,5 +87,5 @@ func prefixed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return input.Errorf("%w", err)
+	return tabular.Errorf("%w", err)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/internal/tabular"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -81,7 +81,7 @@ func TestArxivPredictions(t *testing.T) {
 func TestArxivSplitsAgree(t *testing.T) {
 	testneed.NotUnderRace(t, "it reads large files, as other tests read small ones")
 	saint, _ := converted(t, realData(t, "ogbn_arxiv/graphsaint"), Options{})
-	s, err := newSource(realData(t, "ogbn_arxiv/ogbn_arxiv"), &input.Meter{})
+	s, err := newSource(realData(t, "ogbn_arxiv/ogbn_arxiv"), &tabular.Meter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestArxivSplitsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	y, err := input.ReadTable(t.Context(), f, true, MaxNodes, 0)
+	y, err := tabular.ReadTable(t.Context(), f, true, MaxNodes, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

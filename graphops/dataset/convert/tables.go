@@ -7,9 +7,9 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // Tables are the nodes and the edges of a graph in memory, for [WriteTables].
@@ -44,19 +44,19 @@ type tables struct{}
 
 func (tables) Name() string  { return "tables" }
 func (tables) About() string { return "tables of nodes and edges in memory" }
-func (tables) Detect(*Source) bool {
+func (tables) detect(*source) bool {
 	return false
 }
 
-func (tables) Read(context.Context, *Source, Options) (*dataset.Dataset, error) {
-	return nil, input.Errorf("tables in memory are no files")
+func (tables) read(context.Context, *source, Options) (*dataset.Dataset, error) {
+	return nil, tabular.Errorf("tables in memory are no files")
 }
 
 // CheckName returns an error if name cannot be the name of a dataset, which is part of file names: a name has at most
 // 100 letters, digits, ".", "_" and "-", and begins with a letter or digit.
 func CheckName(name string) error {
 	if !namePattern.MatchString(name) || strings.Contains(name, "..") {
-		return input.Errorf("the name is %.120q; a name has at most 100 letters, digits, ., _ and -, and begins with a letter or digit", name)
+		return tabular.Errorf("the name is %.120q; a name has at most 100 letters, digits, ., _ and -, and begins with a letter or digit", name)
 	}
 	return nil
 }
@@ -73,31 +73,31 @@ func WriteTables(ctx context.Context, dst string, t Tables, o Options) (Stats, e
 		o.said.Add(n)
 	}
 	if err := dataset.CheckFeatureType(o.FeatureType); err != nil {
-		return Stats{}, input.Errorf("%w", err)
+		return Stats{}, tabular.Errorf("%w", err)
 	}
 	o.Features, o.EdgeFeatures, o.EdgeTimes = "", "", ""
 	switch {
 	case t.Nodes < 1 || t.Nodes > MaxNodes:
-		return Stats{}, input.Errorf("there are %d nodes; node ids are int32, so there can be 1 to %d", t.Nodes, MaxNodes)
+		return Stats{}, tabular.Errorf("there are %d nodes; node ids are int32, so there can be 1 to %d", t.Nodes, MaxNodes)
 	case len(t.Src) == 0:
-		return Stats{}, input.Errorf("there are no edges")
+		return Stats{}, tabular.Errorf("there are no edges")
 	}
 	for i, y := range t.Labels {
-		c, err := input.Class(float64(y))
+		c, err := tabular.Class(float64(y))
 		if err != nil {
-			return Stats{}, input.Errorf("the label of node %d: %w", i, err)
+			return Stats{}, tabular.Errorf("the label of node %d: %w", i, err)
 		}
 		t.Labels[i] = c
 	}
-	n := input.Classes(t.Labels)
+	n := tabular.Classes(t.Labels)
 	if t.Labels != nil && n == 0 {
-		return Stats{}, input.Errorf("%w", input.ErrNoLabels)
+		return Stats{}, tabular.Errorf("%w", tabular.ErrNoLabels)
 	}
 	e := edges{nodes: t.Nodes, src: t.Src, dst: t.Dst, w: t.Weights, x: t.EdgeFeatures, times: t.EdgeTimes}
 	t.Src, t.Dst, t.Weights, t.EdgeFeatures, t.EdgeTimes = nil, nil, nil, nil, nil
 	for i, w := range e.w {
 		if !(w >= 0) {
-			return Stats{}, input.Errorf("the weight of edge %d is %v; it is a finite number and not negative", i, w)
+			return Stats{}, tabular.Errorf("the weight of edge %d is %v; it is a finite number and not negative", i, w)
 		}
 	}
 	d, err := e.dataset(o)

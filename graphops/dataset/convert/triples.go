@@ -13,12 +13,12 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/phrase"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
-var _ FolderReader = triplesReader{}
+var _ folderReader = triplesReader{}
 
 // triplesReader reads knowledge graphs: files of triples, one a line: head, relation and tail, with tabs
 // between them. Entities and relations are numbered in the order in which they first occur, as PyG numbers
@@ -34,7 +34,7 @@ var tripleParts = []struct {
 	bases []string
 }{{"train", []string{"train"}}, {"val", []string{"valid", "val", "dev"}}, {"test", []string{"test"}}}
 
-// Folder implements [FolderReader].
+// Folder implements [folderReader].
 func (triplesReader) Folder() bool { return true }
 
 func (triplesReader) Name() string { return "triples" }
@@ -43,7 +43,7 @@ func (triplesReader) About() string {
 	return "a knowledge graph: train.txt, valid.txt and test.txt of triples (head, relation, tail, with tabs between them)"
 }
 
-func (triplesReader) Detect(s *Source) bool {
+func (triplesReader) detect(s *source) bool {
 	names := tripleFiles(s)
 	if names[0] == "" || names[1] == "" && names[2] == "" {
 		return false
@@ -105,7 +105,7 @@ func unquote(f string) string {
 }
 
 // tripleFiles returns the file of each split, "" if there is none.
-func tripleFiles(s *Source) []string {
+func tripleFiles(s *source) []string {
 	names := make([]string, len(tripleParts))
 	for i, p := range tripleParts {
 		for _, base := range p.bases {
@@ -126,18 +126,18 @@ type triples struct {
 	plain               bool // neither options nor a first line name the columns
 }
 
-func (triplesReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (triplesReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	switch {
 	case o.Undirected:
-		return nil, input.Errorf("%s: the reverse of a triple is of another relation; convert without --undirected, and add reverse relations with Graph.WithReverses", s.Path)
+		return nil, tabular.Errorf("%s: the reverse of a triple is of another relation; convert without --undirected, and add reverse relations with Graph.WithReverses", s.Path)
 	case o.LargestComponent || o.Relabel || o.EdgeFeatures != "" || o.EdgeTimes != "":
-		return nil, input.Errorf("%s: the format triples has none of --largest-component, --relabel, --edge-features and --edge-times", s.Path)
+		return nil, tabular.Errorf("%s: the format triples has none of --largest-component, --relabel, --edge-features and --edge-times", s.Path)
 	}
 	l := &triples{entities: newNumbering(), relations: newNumbering(), plain: len(o.Kinds) == 0}
 	for i, name := range tripleFiles(s) {
 		switch {
 		case name == "" && i == 0:
-			return nil, input.Errorf("%s: train.txt is missing: it holds the triples to train on", s.Path)
+			return nil, tabular.Errorf("%s: train.txt is missing: it holds the triples to train on", s.Path)
 		case name == "":
 			continue
 		}
@@ -171,10 +171,10 @@ func (l *layout) place(first []string, o Options) (header bool, err error) {
 	}
 	for i := range kinds {
 		name := strconv.Itoa(i + 1)
-		if k := o.Guide().KindOf("triples", name); k != "" {
+		if k := o.columnGuide().KindOf("triples", name); k != "" {
 			kinds[i] = k
 		} else if names != nil {
-			if k = o.Guide().KindOf("triples", names[i]); k != "" {
+			if k = o.columnGuide().KindOf("triples", names[i]); k != "" {
 				kinds[i] = k
 			}
 		}
@@ -222,7 +222,7 @@ func (l *layout) say(name string, header, trimmed, lines int64, said notice.Func
 	}
 }
 
-func (l *triples) read(ctx context.Context, s *Source, name string, file int64, o Options) error {
+func (l *triples) read(ctx context.Context, s *source, name string, file int64, o Options) error {
 	f, err := s.Open(name, "")
 	if err != nil {
 		return err
@@ -298,14 +298,14 @@ func (l *triples) read(ctx context.Context, s *Source, name string, file int64, 
 	if triples == 0 {
 		return wrong(s, name, "it has no triples")
 	}
-	how.say(name, headers, trimmed, triples, o.Said())
+	how.say(name, headers, trimmed, triples, o.said)
 	l.plain = l.plain && how.at == [3]int{0, 1, 2} && headers == 0
 	return nil
 }
 
 // checkOrder returns an error if the second column has entities and the third relations, as some tools write them. With
 // fewer signs of that it says so.
-func (l *triples) checkOrder(s *Source, o Options) error {
+func (l *triples) checkOrder(s *source, o Options) error {
 	if !l.plain || len(l.relations.names) < 2 {
 		return nil
 	}
@@ -329,15 +329,15 @@ func (l *triples) checkOrder(s *Source, o Options) error {
 	}
 	relations := len(l.relations.names)
 	if both == 0 && 2*shared > relations && distinct <= relations {
-		return input.Errorf("%s: the words of the second column are also heads, and those of the third never: the columns seem to be head, tail and relation; --kinds 2=target,3=relation reads them so, and --kinds 2=relation reads them as they are", s.Path)
+		return tabular.Errorf("%s: the words of the second column are also heads, and those of the third never: the columns seem to be head, tail and relation; --kinds 2=target,3=relation reads them so, and --kinds 2=relation reads them as they are", s.Path)
 	}
 	if distinct < relations && relations > 20 {
-		o.Said().Add(notice.Notice{Kind: notice.Guessed, Where: filepath.Base(s.Path), What: fmt.Sprintf("the second column is the relation, although it has more different words than the %d of the third", distinct), Count: int64(relations), Option: "--kinds 2=target,3=relation turns them"})
+		o.said.Add(notice.Notice{Kind: notice.Guessed, Where: filepath.Base(s.Path), What: fmt.Sprintf("the second column is the relation, although it has more different words than the %d of the third", distinct), Count: int64(relations), Option: "--kinds 2=target,3=relation turns them"})
 	}
 	return nil
 }
 
-func (l *triples) dataset(s *Source, o Options) (*dataset.Dataset, error) {
+func (l *triples) dataset(s *source, o Options) (*dataset.Dataset, error) {
 	schema := &graphops.Schema{Nodes: []graphops.NodeType{{Name: entityType, Count: len(l.entities.names)}}}
 	for _, name := range l.relations.names {
 		schema.Relations = append(schema.Relations, graphops.Relation{Src: entityType, Name: name, Dst: entityType})
@@ -345,10 +345,10 @@ func (l *triples) dataset(s *Source, o Options) (*dataset.Dataset, error) {
 	// Equal triples of one file merge, as edges of one time do; those of different files stay apart.
 	g, err := graphops.FromEdgesWith(schema.Nodes[0].Count, l.src, l.dst, graphops.EdgeData{Types: l.kinds, Times: l.files}, graphops.BuildOptions{Threads: o.Threads})
 	if err != nil {
-		return nil, input.Errorf("reading %s: %w", s.Path, err)
+		return nil, tabular.Errorf("reading %s: %w", s.Path, err)
 	}
 	if more := int64(len(l.src)) - g.NumEdges(); more > 0 {
-		o.Said().Add(notice.Notice{Kind: notice.Merged, Where: filepath.Base(s.Path), What: fmt.Sprintf("%d of the triples repeat an earlier one of their file, and are dropped", more), Count: more, Of: int64(len(l.src))})
+		o.said.Add(notice.Notice{Kind: notice.Merged, Where: filepath.Base(s.Path), What: fmt.Sprintf("%d of the triples repeat an earlier one of their file, and are dropped", more), Count: more, Of: int64(len(l.src))})
 	}
 	splits := map[string][]int64{}
 	for e, file := range g.EdgeTimes {
@@ -356,12 +356,12 @@ func (l *triples) dataset(s *Source, o Options) (*dataset.Dataset, error) {
 		splits[name] = append(splits[name], int64(e))
 	}
 	if g, err = g.WithEdgeData(nil, nil).WithTypes(schema, g.EdgeTypes); err != nil {
-		return nil, input.Errorf("reading %s: %w", s.Path, err)
+		return nil, tabular.Errorf("reading %s: %w", s.Path, err)
 	}
 	s.Keep(dataset.EntityNames, l.entities.names)
 	d := &dataset.Dataset{Graph: g, Splits: map[string][]int32{}, EdgeSplits: splits}
 	for _, note := range d.EdgeOverlaps().Notes() {
-		o.Said().Tell("%s: %s", s.Path, note)
+		o.said.Tell("%s: %s", s.Path, note)
 	}
 	return d, nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // TypedReaders returns the formats of graphs with types, in the order in which they are tried.
@@ -115,12 +115,12 @@ func relationsOf(s *graphops.Schema) string {
 }
 
 // wrong returns an error about the content of a file of the source.
-func wrong(s *Source, name, format string, args ...any) error {
-	return input.Wrong(strings.TrimRight(s.Path, "/")+"/"+name, format, args...)
+func wrong(s *source, name, format string, args ...any) error {
+	return tabular.Wrong(strings.TrimRight(s.Path, "/")+"/"+name, format, args...)
 }
 
 // typedFirstLine returns the first line of a file, of which it reads at most 64 KiB.
-func typedFirstLine(s *Source, name string) ([]byte, error) {
+func typedFirstLine(s *source, name string) ([]byte, error) {
 	f, err := s.Open(name, "")
 	if err != nil {
 		return nil, err

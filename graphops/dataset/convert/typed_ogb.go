@@ -9,11 +9,10 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
-var _ FolderReader = ogbTypedReader{}
+var _ folderReader = ogbTypedReader{}
 
 // ogbTypedReader reads the folders of OGB with types, such as ogbn-mag's:
 //
@@ -32,30 +31,30 @@ type ogbTypedReader struct{}
 
 func (ogbTypedReader) Name() string { return "ogb-typed" }
 
-// Folder implements [FolderReader].
+// Folder implements [folderReader].
 func (ogbTypedReader) Folder() bool { return true }
 
 func (ogbTypedReader) About() string {
 	return "an OGB folder with types, such as ogbn-mag's: raw/num-node-dict.csv.gz, raw/relations/…, raw/node-feat/…, split/…"
 }
 
-func (ogbTypedReader) Detect(s *Source) bool {
+func (ogbTypedReader) detect(s *source) bool {
 	return findCSV(s, "raw/num-node-dict") != ""
 }
 
 // findCSV returns the name of a file with or without compression, "" if there is none.
-func findCSV(s *Source, name string) string { return s.Find(name+".csv.gz", name+".csv") }
+func findCSV(s *source, name string) string { return s.Find(name+".csv.gz", name+".csv") }
 
 // ogb reads one folder.
 type ogb struct {
 	ctx context.Context
-	s   *Source
+	s   *source
 	o   Options
 	builder
 }
 
 // open opens NAME.csv.gz or NAME.csv.
-func (l *ogb) open(name, what string) (*input.File, error) {
+func (l *ogb) open(name, what string) (*tabular.File, error) {
 	found := findCSV(l.s, name)
 	if found == "" {
 		found = name + ".csv.gz"
@@ -63,12 +62,12 @@ func (l *ogb) open(name, what string) (*input.File, error) {
 	return l.s.Open(found, what)
 }
 
-func (r ogbTypedReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (r ogbTypedReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	if err := refuse(s, r.Name(), o); err != nil {
 		return nil, err
 	}
 	if o.EdgeFeatures != "" || o.EdgeTimes != "" {
-		return nil, input.Errorf("%s: the format %s has none of --edge-features and --edge-times; it reads edge-feat.csv.gz by itself", s.Path, r.Name())
+		return nil, tabular.Errorf("%s: the format %s has none of --edge-features and --edge-times; it reads edge-feat.csv.gz by itself", s.Path, r.Name())
 	}
 	l := &ogb{ctx: ctx, s: s, o: o}
 	for _, step := range []func() error{l.counts, l.relations, l.features, l.labels, l.splits} {
@@ -111,13 +110,13 @@ func (l *ogb) table(name, what string) (types, values []string, err error) {
 }
 
 // lines calls visit for every line that is not blank.
-func (l *ogb) lines(f *input.File, visit func(line []byte, number int64) error) error {
-	return input.EachBlock(l.ctx, f, 1, func(b input.Block) (input.Block, error) {
+func (l *ogb) lines(f *tabular.File, visit func(line []byte, number int64) error) error {
+	return tabular.EachBlock(l.ctx, f, 1, func(b tabular.Block) (tabular.Block, error) {
 		b.Text = slices.Clone(b.Text)
 		return b, nil
-	}, func(b input.Block) error {
+	}, func(b tabular.Block) error {
 		return b.Lines(func(line []byte, number int64) error {
-			if len(scan.Trim(line)) == 0 {
+			if len(tabular.Trim(line)) == 0 {
 				return nil
 			}
 			return visit(line, number)
@@ -132,9 +131,9 @@ func (l *ogb) counts() error {
 	}
 	total := int64(0)
 	for i, name := range types {
-		n, ok := scan.Whole([]byte(values[i]))
+		n, ok := tabular.Whole([]byte(values[i]))
 		if !ok || !addCount(&total, n) {
-			return wrong(l.s, "raw/num-node-dict.csv.gz", "the number of nodes of type %q is %s, and all types together have at most %d nodes", name, scan.Shown([]byte(values[i])), MaxNodes)
+			return wrong(l.s, "raw/num-node-dict.csv.gz", "the number of nodes of type %q is %s, and all types together have at most %d nodes", name, tabular.Shown([]byte(values[i])), MaxNodes)
 		}
 		l.nodes = append(l.nodes, nodeTable{name: name, count: int(n), splits: map[string][]int32{}})
 	}
@@ -189,8 +188,8 @@ func (l *ogb) relation(r int) error {
 	for k, t := range [2]string{e.Src, e.Dst} {
 		ends[k] = int64(schema.Nodes[schema.NodeType(t)].Count)
 	}
-	var list [2]input.Pile[int32]
-	err = input.ReadWholes(l.ctx, f, l.o.Threads, func(number int64, values []int64) error {
+	var list [2]tabular.Pile[int32]
+	err = tabular.ReadWholes(l.ctx, f, l.o.Threads, func(number int64, values []int64) error {
 		switch len(values) {
 		case 0:
 			return nil
@@ -241,7 +240,7 @@ func (l *ogb) number(name string) (n int64, err error) {
 	}
 	defer f.Close()
 	count := 0
-	err = input.ReadWholes(l.ctx, f, 1, func(_ int64, values []int64) error {
+	err = tabular.ReadWholes(l.ctx, f, 1, func(_ int64, values []int64) error {
 		for _, x := range values {
 			n = x
 			count++
@@ -255,13 +254,13 @@ func (l *ogb) number(name string) (n int64, err error) {
 }
 
 // rows reads a table of finite numbers with a line for each of n things.
-func (l *ogb) rows(name, what string, n int64, things string) (*input.Table, error) {
+func (l *ogb) rows(name, what string, n int64, things string) (*tabular.Table, error) {
 	f, err := l.open(name, what)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	t, err := input.ReadTable(l.ctx, f, false, n, l.o.Threads)
+	t, err := tabular.ReadTable(l.ctx, f, false, n, l.o.Threads)
 	if err == nil && int64(t.Rows) != n {
 		err = f.Wrong("it has %d lines, but there are %d %s", t.Rows, n, things)
 	}
@@ -300,7 +299,7 @@ func (l *ogb) flagged(name, what string) (numbers []int, err error) {
 			numbers = append(numbers, at)
 		case "false", "0":
 		default:
-			return nil, wrong(l.s, name+".csv.gz", "the value of the node type %q is %s; it is True or False", t, scan.Shown([]byte(values[i])))
+			return nil, wrong(l.s, name+".csv.gz", "the value of the node type %q is %s; it is True or False", t, tabular.Shown([]byte(values[i])))
 		}
 	}
 	return numbers, nil
@@ -321,7 +320,7 @@ func (l *ogb) labels() error {
 			return err
 		}
 		defer f.Close()
-		y, err := input.ReadTable(l.ctx, f, true, int64(n.count), l.o.Threads)
+		y, err := tabular.ReadTable(l.ctx, f, true, int64(n.count), l.o.Threads)
 		switch {
 		case err != nil:
 			return err
@@ -330,7 +329,7 @@ func (l *ogb) labels() error {
 		case y.Cols != 1:
 			return f.Wrong("it has %d labels a node; graphs with types have one", y.Cols)
 		}
-		if n.labels, err = input.ClassesOf(y.Values, "labels of type "+n.name, l.o.Guide()); err != nil {
+		if n.labels, err = tabular.ClassesOf(y.Values, "labels of type "+n.name, l.o.columnGuide()); err != nil {
 			return f.Wrong("%w", err)
 		}
 	}
@@ -339,17 +338,17 @@ func (l *ogb) labels() error {
 
 // scheme returns the folder of the split scheme, "" if there is none.
 func (l *ogb) scheme() (string, error) {
-	sub, err := input.Inspect(path.Join(l.s.Path, "split"), l.s.Meter)
+	sub, err := tabular.Inspect(path.Join(l.s.Path, "split"), l.s.Meter)
 	switch {
 	case err != nil || len(sub.Dirs) == 0:
-		l.o.Said().Tell("%s: there is no folder split/SCHEME, so there is no official split", l.s.Path)
+		l.o.said.Tell("%s: there is no folder split/SCHEME, so there is no official split", l.s.Path)
 		return "", nil
 	case slices.Contains(sub.Dirs, l.o.Name):
 		return "split/" + l.o.Name, nil
 	case len(sub.Dirs) == 1:
 		return "split/" + sub.Dirs[0], nil
 	}
-	return "", input.Errorf("%s holds several splits, %s: --name says which", sub.Path, strings.Join(sub.Dirs, ", "))
+	return "", tabular.Errorf("%s holds several splits, %s: --name says which", sub.Path, strings.Join(sub.Dirs, ", "))
 }
 
 func (l *ogb) splits() error {
@@ -362,7 +361,7 @@ func (l *ogb) splits() error {
 		total += len(e.src)
 	}
 	if err := l.plausible(total); err != nil { // before memory for each node
-		return input.Errorf("reading %s: %w", l.s.Path, err)
+		return tabular.Errorf("reading %s: %w", l.s.Path, err)
 	}
 	var types []int
 	if findCSV(l.s, dir+"/nodetype-has-split") != "" {
@@ -383,7 +382,7 @@ func (l *ogb) splits() error {
 			if err != nil {
 				return err
 			}
-			ids, err := input.ReadIDs(l.ctx, f, n.count, l.o.Threads)
+			ids, err := tabular.ReadIDs(l.ctx, f, n.count, l.o.Threads)
 			_ = f.Close()
 			if err != nil {
 				return err

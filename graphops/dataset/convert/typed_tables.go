@@ -11,11 +11,10 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
-var _ FolderReader = tablesReader{}
+var _ folderReader = tablesReader{}
 
 // tablesReader reads a folder with a table of nodes for each type, nodes.TYPE.csv, and a table of edges for each relation,
 // edges.SOURCE.RELATION.DESTINATION.csv. The columns are those of the format csv: id, label, split and features of nodes;
@@ -29,14 +28,14 @@ func (tablesReader) About() string {
 	return "a folder of tables by type: nodes.TYPE.csv and edges.SOURCE.RELATION.DESTINATION.csv, with the columns of csv"
 }
 
-// Folder implements [FolderReader].
+// Folder implements [folderReader].
 func (tablesReader) Folder() bool { return true }
 
 // part is a file of a table, and the name of what it holds: a type, or a relation with its ends.
 type part struct{ file, name string }
 
 // partsOf returns the tables of a folder whose names begin with a word, by their names.
-func partsOf(s *Source, word string) (parts []part) {
+func partsOf(s *source, word string) (parts []part) {
 	for _, file := range s.Files {
 		for _, ending := range []string{".csv", ".tsv", ".csv.gz", ".tsv.gz"} {
 			if name, ok := strings.CutSuffix(file, ending); ok {
@@ -49,27 +48,27 @@ func partsOf(s *Source, word string) (parts []part) {
 	return parts
 }
 
-func (tablesReader) Detect(s *Source) bool {
+func (tablesReader) detect(s *source) bool {
 	return len(partsOf(s, "nodes")) > 0 && len(partsOf(s, "edges")) > 0
 }
 
-func (r tablesReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (r tablesReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	if err := refuse(s, r.Name(), o); err != nil {
 		return nil, err
 	}
-	b, l := &builder{}, &tableLoader{ctx: ctx, s: s, o: o, ids: map[string]*input.Nodes{}}
+	b, l := &builder{}, &tableLoader{ctx: ctx, s: s, o: o, ids: map[string]*tabular.Nodes{}}
 	nodes, edges := partsOf(s, "nodes"), partsOf(s, "edges")
 	switch {
 	case len(nodes) == 0:
-		return nil, input.Errorf("%s: there is no nodes.TYPE.csv, a table with the nodes of a type", s.Path)
+		return nil, tabular.Errorf("%s: there is no nodes.TYPE.csv, a table with the nodes of a type", s.Path)
 	case len(edges) == 0:
-		return nil, input.Errorf("%s: there is no edges.SOURCE.RELATION.DESTINATION.csv, a table with the edges of a relation", s.Path)
+		return nil, tabular.Errorf("%s: there is no edges.SOURCE.RELATION.DESTINATION.csv, a table with the edges of a relation", s.Path)
 	}
 	for _, p := range nodes {
 		if l.ids[p.name] != nil {
 			return nil, wrong(s, p.file, "it is a second table of the node type %q", p.name)
 		}
-		n, err := l.nodes(p.file, p.name, input.NodeColumns{}, false)
+		n, err := l.nodes(p.file, p.name, tabular.NodeColumns{}, false)
 		if err != nil {
 			return nil, err
 		}
@@ -93,9 +92,9 @@ func (r tablesReader) Read(ctx context.Context, s *Source, o Options) (*dataset.
 // tableLoader reads tables by type.
 type tableLoader struct {
 	ctx context.Context
-	s   *Source
+	s   *source
 	o   Options
-	ids map[string]*input.Nodes // by type
+	ids map[string]*tabular.Nodes // by type
 	// place is the number of each line's node; nil: the number of the line.
 	place map[string][]int32
 	total int64
@@ -107,12 +106,12 @@ type tableLoader struct {
 func names(nodeType string) string { return "names." + nodeType + ".txt" }
 
 // open opens a table.
-func (l *tableLoader) open(file, what string) (*input.CSVFile, error) {
+func (l *tableLoader) open(file, what string) (*tabular.CSVFile, error) {
 	f, err := l.s.Open(filepath.ToSlash(file), what)
 	if err != nil {
 		return nil, err
 	}
-	t, err := input.NewCSV(f)
+	t, err := tabular.NewCSV(f)
 	if err != nil {
 		_ = f.Close()
 	}
@@ -121,10 +120,10 @@ func (l *tableLoader) open(file, what string) (*input.CSVFile, error) {
 
 // nodes reads the table of a type's nodes. With sorted, nodes are numbered by ascending id: by number if all ids are
 // whole numbers.
-func (l *tableLoader) nodes(file, name string, c input.NodeColumns, sorted bool) (n nodeTable, err error) {
-	open := func() (*input.CSVFile, error) { return l.open(file, "the nodes of type "+name) }
-	c.Empty, c.NoFeatures, c.Guide, c.Table, c.Overlap = true, l.o.Features != "", l.o.Guide(), name, l.o.OverlappingSplits
-	read, err := input.ReadNodes(l.ctx, open, c)
+func (l *tableLoader) nodes(file, name string, c tabular.NodeColumns, sorted bool) (n nodeTable, err error) {
+	open := func() (*tabular.CSVFile, error) { return l.open(file, "the nodes of type "+name) }
+	c.Empty, c.NoFeatures, c.Guide, c.Table, c.Overlap = true, l.o.Features != "", l.o.columnGuide(), name, l.o.OverlappingSplits
+	read, err := tabular.ReadNodes(l.ctx, open, c)
 	if err != nil {
 		return n, err
 	}
@@ -134,14 +133,14 @@ func (l *tableLoader) nodes(file, name string, c input.NodeColumns, sorted bool)
 	n = nodeTable{name: name, count: read.Len(), labels: read.Labels, classNames: read.ClassNames, splits: map[string][]int32{}}
 	if read.Cols > 0 {
 		n.features = &dataset.Matrix{Rows: n.count, Cols: read.Cols, F32: read.X}
-		n.names = dataset.KeepNames(read.Features, file, l.o.Said())
-		l.o.Said().Tell("the features of the nodes of type %s are %s", name, strings.Join(read.Features, ", "))
+		n.names = dataset.KeepNames(read.Features, file, l.o.said)
+		l.o.said.Tell("the features of the nodes of type %s are %s", name, strings.Join(read.Features, ", "))
 	}
 	for split, ids := range read.Splits {
 		n.splits[split] = ids
 	}
 	if len(n.classNames) > 0 {
-		l.o.Said().Tell("the classes of the nodes of type %s are %s", name, strings.Join(n.classNames, ", "))
+		l.o.said.Tell("the classes of the nodes of type %s are %s", name, strings.Join(n.classNames, ", "))
 	}
 	l.ids[name] = read
 	if sorted {
@@ -151,7 +150,7 @@ func (l *tableLoader) nodes(file, name string, c input.NodeColumns, sorted bool)
 }
 
 // keepNames puts the ids of a type's nodes beside the dataset, unless they are the numbers of the nodes.
-func (l *tableLoader) keepNames(name string, read *input.Nodes) error {
+func (l *tableLoader) keepNames(name string, read *tabular.Nodes) error {
 	list, plain := make([]string, read.Len()), true
 	for i := range list {
 		v := i
@@ -161,11 +160,11 @@ func (l *tableLoader) keepNames(name string, read *input.Nodes) error {
 		list[v] = read.ID(i)
 		plain = plain && list[v] == fmt.Sprint(v)
 		if strings.ContainsAny(list[v], "\r\n") {
-			return input.Errorf("%s: the id %s of a node of type %s has a line break", l.s.Path, scan.Shown([]byte(list[v])), name)
+			return tabular.Errorf("%s: the id %s of a node of type %s has a line break", l.s.Path, tabular.Shown([]byte(list[v])), name)
 		}
 	}
 	if err := (&graphops.Schema{Nodes: []graphops.NodeType{{Name: name}}}).Validate(); err != nil {
-		return input.Errorf("reading %s: %w", l.s.Path, err) // a file has the type's name
+		return tabular.Errorf("reading %s: %w", l.s.Path, err) // a file has the type's name
 	}
 	if !plain {
 		l.s.Keep(names(name), list)
@@ -174,12 +173,12 @@ func (l *tableLoader) keepNames(name string, read *input.Nodes) error {
 }
 
 // sort numbers the nodes of a type by ascending id.
-func (l *tableLoader) sort(n *nodeTable, read *input.Nodes) {
+func (l *tableLoader) sort(n *nodeTable, read *tabular.Nodes) {
 	order, numbers := make([]int32, n.count), make([]int64, n.count)
 	whole := true
 	for i := range order {
 		order[i] = int32(i)
-		x, ok := scan.Whole([]byte(read.ID(i)))
+		x, ok := tabular.Whole([]byte(read.ID(i)))
 		numbers[i], whole = x, whole && ok
 	}
 	slices.SortStableFunc(order, func(a, b int32) int {
@@ -226,24 +225,24 @@ func (l *tableLoader) edges(file string, r graphops.Relation, src, dst string) (
 			return e, wrong(l.s, file, "its relation %s has the end %q, but there is no table of nodes of that type", r, end)
 		}
 	}
-	open := func() (*input.CSVFile, error) { return l.open(file, "the edges of "+r.String()) }
-	t, err := input.LookEdges(l.ctx, open, input.EdgeAsk{Guide: l.o.Guide(), Table: r.Name, Source: src, Target: dst, Features: l.o.EdgeFeatures, Times: l.o.EdgeTimes, Graph: l.graph, Lists: l.lists, Some: true})
+	open := func() (*tabular.CSVFile, error) { return l.open(file, "the edges of "+r.String()) }
+	t, err := tabular.LookEdges(l.ctx, open, tabular.EdgeAsk{Guide: l.o.columnGuide(), Table: r.Name, Source: src, Target: dst, Features: l.o.EdgeFeatures, Times: l.o.EdgeTimes, Graph: l.graph, Lists: l.lists, Some: true})
 	if err != nil {
 		return e, err
 	}
 	defer t.Close()
-	var list [2]input.Pile[int32]
+	var list [2]tabular.Pile[int32]
 	types := [2]string{r.Src, r.Dst}
 	for k, i := range t.Ends {
 		if _, ok := l.ids[types[k]].Find(t.Names[i]); t.Kinds[i].Why == "by its place" && ok {
-			return e, t.Wrong("line 1: it has no names of columns, but the id %s of a node as its %s; a first line source,target names them", scan.Shown([]byte(t.Names[i])), [2]string{"source", "target"}[k])
+			return e, t.Wrong("line 1: it has no names of columns, but the id %s of a node as its %s; a first line source,target names them", tabular.Shown([]byte(t.Names[i])), [2]string{"source", "target"}[k])
 		}
 	}
 	err = t.Each(l.ctx, func(record []string) error {
 		for k, i := range t.Ends {
 			v, ok := l.ids[types[k]].Find(record[i])
 			if !ok {
-				return t.At("the %s %s is the id of no node of type %s", t.Header[i], scan.Shown([]byte(record[i])), types[k])
+				return t.At("the %s %s is the id of no node of type %s", t.Header[i], tabular.Shown([]byte(record[i])), types[k])
 			}
 			if p := l.place[types[k]]; p != nil {
 				v = p[v]
@@ -267,12 +266,12 @@ func (l *tableLoader) dataset(b *builder) (*dataset.Dataset, error) {
 }
 
 // checkColumns returns an error if a column that an option names is in no table.
-func (b *builder) checkColumns(s *Source, o Options) error {
+func (b *builder) checkColumns(s *source, o Options) error {
 	for _, name := range strings.Split(strings.ToLower(o.EdgeFeatures), ",") {
 		if name == "" || name == "all" || slices.ContainsFunc(b.edges, func(e edgeTable) bool { return slices.Contains(e.read, name) }) {
 			continue
 		}
-		return input.Errorf("%s: --edge-features names %s, which is no column for a feature in any table of edges", s.Path, scan.Shown([]byte(name)))
+		return tabular.Errorf("%s: --edge-features names %s, which is no column for a feature in any table of edges", s.Path, tabular.Shown([]byte(name)))
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // UnreadError is the error of data that is recognised and cannot be converted.
@@ -81,7 +81,7 @@ var magic = []struct {
 var markup = []struct{ word, what string }{{"<graphml", "GraphML"}, {"<gexf", "GEXF"}, {"<graph", "a graph in XML"}}
 
 // recognise returns an error for a source that is of a kind which is known and not read.
-func recognise(s *Source) error {
+func recognise(s *source) error {
 	unread := func(what, way string) error { return &UnreadError{s.Path, what, way} }
 	if s.Dir {
 		if name := tuName(s.Files); name != "" {
@@ -135,9 +135,9 @@ func tuName(files []string) string {
 }
 
 // tableFiles reports whether a folder has tables of nodes and edges that only the format tables reads.
-func tableFiles(s *Source) error {
+func tableFiles(s *source) error {
 	for _, file := range s.Files {
-		if input.HasEnding(file, ".parquet", ".arrow", ".feather") && (strings.HasPrefix(file, "nodes") || strings.HasPrefix(file, "edges")) {
+		if tabular.HasEnding(file, ".parquet", ".arrow", ".feather") && (strings.HasPrefix(file, "nodes") || strings.HasPrefix(file, "edges")) {
 			return &UnreadError{s.Path, "a folder of tables in Parquet or Arrow", "--format tables reads it, in a program package gnb/tables"}
 		}
 	}

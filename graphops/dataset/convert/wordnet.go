@@ -11,11 +11,11 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
-var _ FolderReader = wordnetReader{}
+var _ folderReader = wordnetReader{}
 
 // wordnetReader reads the lexical database WordNet from its files data.noun, data.verb, data.adj and
 // data.adv, as wndb(5WN) describes them.
@@ -99,10 +99,10 @@ func (wordnetReader) About() string {
 	return "WordNet: data.noun, data.verb, data.adj and data.adv; synsets and lemmas, 27 relations, 45 classes"
 }
 
-// Folder implements [FolderReader].
+// Folder implements [folderReader].
 func (wordnetReader) Folder() bool { return true }
 
-func (wordnetReader) Detect(s *Source) bool {
+func (wordnetReader) detect(s *source) bool {
 	for _, f := range wordnetFiles {
 		if !s.Has(f.name) {
 			return false
@@ -142,12 +142,12 @@ type wordnet struct {
 	counts  []int32 // glosses that have the word
 }
 
-func (wordnetReader) Read(ctx context.Context, s *Source, o Options) (*dataset.Dataset, error) {
+func (wordnetReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
 	switch {
 	case o.Undirected:
-		return nil, input.Errorf("%s: the reverse of an edge is of another relation; convert with --reverses instead of --undirected", s.Path)
+		return nil, tabular.Errorf("%s: the reverse of an edge is of another relation; convert with --reverses instead of --undirected", s.Path)
 	case o.LargestComponent || o.Relabel || o.EdgeFeatures != "" || o.EdgeTimes != "" || o.Features != "":
-		return nil, input.Errorf("%s: the format wordnet has none of --largest-component, --relabel, --features, --edge-features and --edge-times", s.Path)
+		return nil, tabular.Errorf("%s: the format wordnet has none of --largest-component, --relabel, --features, --edge-features and --edge-times", s.Path)
 	}
 	w := &wordnet{ids: map[synsetKey]int32{}, lemmas: newNumbering(), words: newNumbering(), glossAt: []int64{0}}
 	for file := range wordnetFiles {
@@ -161,7 +161,7 @@ func (wordnetReader) Read(ctx context.Context, s *Source, o Options) (*dataset.D
 // maxWordnetLine is the length of a line, in bytes; the longest of WordNet 3.0 has 13,000.
 const maxWordnetLine = 1 << 20
 
-func (w *wordnet) read(ctx context.Context, s *Source, file int) error {
+func (w *wordnet) read(ctx context.Context, s *source, file int) error {
 	name := wordnetFiles[file].name
 	f, err := s.Open(name, "the synsets of a part of speech; WordNet has data.noun, data.verb, data.adj and data.adv")
 	if err != nil {
@@ -363,7 +363,7 @@ func (w *wordnet) features() (*dataset.Sparse, []string) {
 // splitKey makes the draws of splits independent of those of a run with the same seed.
 const splitKey = 0x776f72646e657421
 
-func (w *wordnet) dataset(s *Source, o Options) (*dataset.Dataset, error) {
+func (w *wordnet) dataset(s *source, o Options) (*dataset.Dataset, error) {
 	synsets := len(w.names)
 	schema := &graphops.Schema{Nodes: []graphops.NodeType{{Name: "synset", Count: synsets}, {Name: "lemma", Count: len(w.lemmas.names)}}}
 	for _, p := range pointers {
@@ -388,10 +388,10 @@ func (w *wordnet) dataset(s *Source, o Options) (*dataset.Dataset, error) {
 		g, err = g.WithTypes(schema, g.EdgeTypes)
 	}
 	if err != nil {
-		return nil, input.Errorf("reading %s: %w", s.Path, err)
+		return nil, tabular.Errorf("reading %s: %w", s.Path, err)
 	}
 	if more := int64(edges) - g.NumEdges(); more > 0 {
-		o.Said().Tell("%s: %d pointers join the same two synsets as another one of their kind, by other words, and are dropped", s.Path, more)
+		o.said.Tell("%s: %d pointers join the same two synsets as another one of their kind, by other words, and are dropped", s.Path, more)
 	}
 	d := &dataset.Dataset{
 		Graph: g, Labels: append(w.labels, slices.Repeat([]int32{-1}, len(w.lemmas.names))...), Splits: splitNodes(synsets, o.Seed),

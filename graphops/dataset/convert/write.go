@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/convert/input"
 	"github.com/graphnb/graphnb/internal/atomicfile"
+	"github.com/graphnb/graphnb/internal/tabular"
 )
 
 // write writes the dataset and the files of names as the directory dst.
@@ -26,7 +26,7 @@ func write(ctx context.Context, dst string, d *dataset.Dataset, names map[string
 		return dataset.WriteWith(ctx, tmp, d, o)
 	})
 	if err != nil {
-		return input.Errorf("writing %s: %w", dst, err)
+		return tabular.Errorf("writing %s: %w", dst, err)
 	}
 	return nil
 }

@@ -1,10 +1,11 @@
-// Package input opens the files that package convert reads: a file or a folder ([Source]), decompressed
-// ([File]), as text in blocks for several threads ([EachBlock]) or as CSV ([CSVFile]).
+// Package tabular reads the text files of graphs, for the packages convert and tables: it opens a file or a
+// folder ([Source]), decompressed ([File]), as text in blocks for several threads ([EachBlock]) or as CSV
+// ([CSVFile]).
 //
 // Files are not trusted: a [File] refuses a decompression bomb, a line or record has a largest length,
 // and errors name the file and the position. A [Meter] counts the bytes that are read, and remembers
 // which files were.
-package input
+package tabular
 
 import (
 	"bufio"

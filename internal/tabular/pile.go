@@ -1,4 +1,4 @@
-package input
+package tabular
 
 // Pile is a list that grows in chunks: growing copies nothing, and its memory is the size of its
 // elements.

@@ -1,4 +1,4 @@
-package input
+package tabular
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
@@ -120,7 +119,7 @@ func (e *EdgeTable) find() error {
 	e.graph = e.OneGraph(a.Graph)
 	if a.Times != "" {
 		if e.time = e.Column(columnName(a.Times)); e.time < 0 || slices.Contains(used, e.time) {
-			return e.Wrong("line 1: the columns are %s; --edge-times names %s, which is no column for times, and each edge needs a time", ShownNames(e.Header), scan.Shown([]byte(a.Times)))
+			return e.Wrong("line 1: the columns are %s; --edge-times names %s, which is no column for times, and each edge needs a time", ShownNames(e.Header), Shown([]byte(a.Times)))
 		}
 		used = append(used, e.time)
 	}
@@ -142,7 +141,7 @@ func (e *EdgeTable) find() error {
 				continue
 			}
 			if i < 0 || slices.Contains(used, i) || slices.Contains(e.features, i) {
-				return e.Wrong("line 1: the columns are %s; --edge-features names %s, which is no column for a feature", ShownNames(e.Header), scan.Shown([]byte(name)))
+				return e.Wrong("line 1: the columns are %s; --edge-features names %s, which is no column for a feature", ShownNames(e.Header), Shown([]byte(name)))
 			}
 			e.features = append(e.features, i)
 		}
@@ -188,7 +187,7 @@ func (e *EdgeTable) Each(ctx context.Context, ends func(record []string) error) 
 		if e.Kinds[i].Kind == columns.Time {
 			flag = "by its name it has times, and --edge-times " + e.Header[i] + " reads it"
 		}
-		e.ask.Guide.Said.Add(notice.Notice{Kind: notice.Dropped, Where: filepath.Base(e.Path), What: fmt.Sprintf("the column %s is not read", scan.Shown([]byte(e.Header[i]))), Count: e.rows, Option: flag})
+		e.ask.Guide.Said.Add(notice.Notice{Kind: notice.Dropped, Where: filepath.Base(e.Path), What: fmt.Sprintf("the column %s is not read", Shown([]byte(e.Header[i]))), Count: e.rows, Option: flag})
 	}
 	return nil
 }
@@ -197,7 +196,7 @@ func (e *EdgeTable) add(record []string) error {
 	if e.rows++; e.weight >= 0 {
 		x, ok := Feature(record[e.weight], e.Kinds[e.weight].Notation)
 		if !ok || x < 0 {
-			return e.At("the weight is %s; it is a finite number and not negative", scan.Shown([]byte(record[e.weight])))
+			return e.At("the weight is %s; it is a finite number and not negative", Shown([]byte(record[e.weight])))
 		}
 		if text := record[e.weight]; LostText(text, e.Kinds[e.weight].Notation, x) {
 			e.lose(e.weight, text)
@@ -207,7 +206,7 @@ func (e *EdgeTable) add(record []string) error {
 	if e.time >= 0 {
 		v, ok := WholeTime([]byte(record[e.time]))
 		if !ok {
-			return e.At("the time of the edge is %s; a time is a whole number, such as seconds since 1970, and --format tables reads dates", scan.Shown([]byte(record[e.time])))
+			return e.At("the time of the edge is %s; a time is a whole number, such as seconds since 1970, and --format tables reads dates", Shown([]byte(record[e.time])))
 		}
 		e.Times.Add(v)
 	}
@@ -217,7 +216,7 @@ func (e *EdgeTable) add(record []string) error {
 			v, ok := Feature(text, e.Kinds[i].Notation)
 			if !ok {
 				return e.At("the feature %s of the edge is %s; features are finite numbers: fill it in, give each word a column of 0 and 1, leave the column out, or read words and missing values with --format tables",
-					scan.Shown([]byte(e.Header[i])), scan.Shown([]byte(record[i])))
+					Shown([]byte(e.Header[i])), Shown([]byte(record[i])))
 			}
 			if LostText(text, e.Kinds[i].Notation, v) {
 				e.lose(i, text)
@@ -229,7 +228,7 @@ func (e *EdgeTable) add(record []string) error {
 			e.widths[k] = width
 		}
 		if width != e.widths[k] {
-			return e.At("the feature %s has %d numbers, and that of the first edge %d", scan.Shown([]byte(e.Header[i])), width, e.widths[k])
+			return e.At("the feature %s has %d numbers, and that of the first edge %d", Shown([]byte(e.Header[i])), width, e.widths[k])
 		}
 	}
 	return nil
@@ -251,10 +250,10 @@ func (e *EdgeTable) Columns() []string {
 
 // WholeTime parses a whole number, which may be written with a decimal point and zeros.
 func WholeTime(text []byte) (int64, bool) {
-	if n, ok := scan.Whole(text); ok {
+	if n, ok := Whole(text); ok {
 		return n, true
 	}
 	const most = 1 << 53 // float64 has all whole numbers up to it
-	x, ok := scan.Decimal(text)
+	x, ok := Decimal(text)
 	return int64(x), ok && x == math.Trunc(x) && math.Abs(x) <= most
 }

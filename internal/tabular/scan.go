@@ -1,6 +1,7 @@
-// Package scan reads numbers, fields of lines, and JSON from texts that are not trusted. Its errors are for the user:
+// This file reads numbers, fields of lines, and JSON from texts that are not trusted. Its errors are for the user:
 // they say what is wrong at which place.
-package scan
+
+package tabular
 
 import (
 	"bytes"

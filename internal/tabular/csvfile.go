@@ -1,4 +1,4 @@
-package input
+package tabular
 
 import (
 	"bufio"
@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -132,7 +131,7 @@ func NewCSV(f *File) (*CSVFile, error) {
 			t.unnamed[i] = true
 		}
 		if seen[name] {
-			return nil, f.Wrong("line %d: two columns are named %s", t.before+1, scan.Shown([]byte(name)))
+			return nil, f.Wrong("line %d: two columns are named %s", t.before+1, Shown([]byte(name)))
 		}
 		seen[name] = true
 		t.Header = append(t.Header, name)
@@ -190,7 +189,7 @@ func (t *CSVFile) Line() int { return t.line }
 
 // At returns an error about the last record read.
 func (t *CSVFile) At(format string, args ...any) error {
-	return t.Wrong("%w", scan.AtLine(int64(t.line), format, args...))
+	return t.Wrong("%w", AtLine(int64(t.line), format, args...))
 }
 
 // Column returns the position of the first of the names that is a column, -1 if none is.

@@ -1,4 +1,4 @@
-package input
+package tabular
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
@@ -128,7 +127,7 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 				case set != cols[i].Set && !cols[i].Every:
 					continue
 				case *m >= 0:
-					return nil, t.Wrong("line 1: the columns %s and %s are both masks of the split %s; --kinds COLUMN=skip leaves one out", scan.Shown([]byte(t.Header[*m])), scan.Shown([]byte(t.Header[i])), SplitNames[part])
+					return nil, t.Wrong("line 1: the columns %s and %s are both masks of the split %s; --kinds COLUMN=skip leaves one out", Shown([]byte(t.Header[*m])), Shown([]byte(t.Header[i])), SplitNames[part])
 				}
 				*m = i
 			}
@@ -153,7 +152,7 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 		case full:
 			return t.At("there are more nodes than int32 counts, or 4 GiB of ids")
 		case !isNew:
-			return t.At("the id %s is that of line %d of the nodes already; ids are unique", scan.Shown([]byte(record[id])), node+1)
+			return t.At("the id %s is that of line %d of the nodes already; ids are unique", Shown([]byte(record[id])), node+1)
 		case record[id] == "":
 			return t.At("the node has no id")
 		}
@@ -166,7 +165,7 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 				v, ok := Feature(text, cols[i].Notation)
 				if !ok {
 					return t.At("the feature %s is %s; features are finite numbers: fill it in, give each word a column of 0 and 1, leave the column out, or read words and missing values with --format tables",
-						scan.Shown([]byte(t.Header[i])), scan.Shown([]byte(record[i])))
+						Shown([]byte(t.Header[i])), Shown([]byte(record[i])))
 				}
 				if LostText(text, cols[i].Notation, v) {
 					t.lose(i, text)
@@ -178,7 +177,7 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 				width[k] = count
 			}
 			if count != width[k] {
-				return t.At("the feature %s has %d numbers, and that of the first node %d", scan.Shown([]byte(t.Header[i])), count, width[k])
+				return t.At("the feature %s has %d numbers, and that of the first node %d", Shown([]byte(t.Header[i])), count, width[k])
 			}
 		}
 		if label >= 0 {
@@ -194,7 +193,7 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 		if split >= 0 {
 			k, ok := cols[split].Part(record[split])
 			if !ok {
-				return t.At("the split is %s; it must be train, val, test or nothing", scan.Shown([]byte(record[split])))
+				return t.At("the split is %s; it must be train, val, test or nothing", Shown([]byte(record[split])))
 			}
 			if in = k >= 0; in {
 				n.Splits[SplitNames[k]] = append(n.Splits[SplitNames[k]], node)
@@ -235,9 +234,9 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 	n.X = x.Flat()
 	if label >= 0 && n.ids.Len() > 0 {
 		n.Labels = y.Flat()
-		unknown.Where = filepath.Base(t.Path) + ": column " + scan.Shown([]byte(t.Header[label]))
+		unknown.Where = filepath.Base(t.Path) + ": column " + Shown([]byte(t.Header[label]))
 		if n.ClassNames, n.Classes, err = NumberLabels(n.Labels, terms, &unknown, c.Guide); err != nil {
-			return nil, t.Wrong("the column %s: %w", scan.Shown([]byte(t.Header[label])), err)
+			return nil, t.Wrong("the column %s: %w", Shown([]byte(t.Header[label])), err)
 		}
 	}
 	return n, nil
@@ -263,7 +262,7 @@ func (t *CSVFile) masked(n *Nodes, record []string, masks [3]int, at int, node i
 		set, ok := columns.Flag(record[i])
 		switch {
 		case !ok && !missingMask(record[i]):
-			return false, t.At("%s is %s; a mask is 0 or 1, or False or True", t.Header[i], scan.Shown([]byte(record[i])))
+			return false, t.At("%s is %s; a mask is 0 or 1, or False or True", t.Header[i], Shown([]byte(record[i])))
 		case set && found >= 0 && !overlap:
 			return false, t.At("the node is in the splits %s and %s; --overlapping-splits allows that", SplitNames[found], SplitNames[k])
 		case set:
@@ -283,7 +282,7 @@ func missingMask(s string) bool { return columns.NewMissing(nil, nil).Value(s) }
 // Feature returns the number of a feature, which is finite in float32.
 func Feature(text string, n columns.Notation) (float32, bool) {
 	if n == columns.Point {
-		v, ok := scan.Float([]byte(text))
+		v, ok := Float([]byte(text))
 		return v, ok && v == v
 	}
 	x, ok := n.Number(text)
@@ -317,7 +316,7 @@ func (g *OneGraph) Check(record []string) error {
 		g.first, g.seen = text, true
 	}
 	if text != g.first {
-		return g.t.At("its graph is %s, and that of the first line %s; datasets of one graph are read", scan.Shown([]byte(text)), scan.Shown([]byte(g.first)))
+		return g.t.At("its graph is %s, and that of the first line %s; datasets of one graph are read", Shown([]byte(text)), Shown([]byte(g.first)))
 	}
 	return nil
 }
@@ -352,7 +351,7 @@ func ShownNames(header []string) string {
 			all = append(all, "…")
 			break
 		}
-		all = append(all, scan.Shown([]byte(name)))
+		all = append(all, Shown([]byte(name)))
 	}
 	return strings.Join(all, ", ")
 }

@@ -1,7 +1,7 @@
 // This file reads .gz and .xz files from untrusted sources: it bounds memory, returns
 // errors instead of panicking, and accepts the zeros that tapes append.
 
-package input
+package tabular
 
 import (
 	"bufio"

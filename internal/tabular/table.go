@@ -1,4 +1,4 @@
-package input
+package tabular
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
@@ -53,18 +52,18 @@ func ReadTable(ctx context.Context, f *File, missing bool, rows int64, threads i
 func parseRows(b Block, missing bool) (piece, error) {
 	p := piece{Table: Table{Values: make([]float32, 0, len(b.Text)/4)}}
 	err := b.Lines(func(line []byte, number int64) error {
-		if len(scan.Trim(line)) == 0 && (p.Cols > 1 || !missing) {
+		if len(Trim(line)) == 0 && (p.Cols > 1 || !missing) {
 			return nil
 		}
 		n := 0
 		for {
-			text, rest := scan.Field(line)
+			text, rest := Field(line)
 			x, ok := float32(math.NaN()), true
 			if len(text) > 0 {
-				x, ok = scan.Float(text)
+				x, ok = Float(text)
 			}
 			if !ok || x != x && !missing {
-				return scan.AtLine(number, "column %d is %s; it must be a finite number", n+1, scan.Shown(text))
+				return AtLine(number, "column %d is %s; it must be a finite number", n+1, Shown(text))
 			}
 			p.Values = append(p.Values, x)
 			n++
@@ -77,7 +76,7 @@ func parseRows(b Block, missing bool) (piece, error) {
 			p.Cols, p.first = n, number
 		}
 		if n != p.Cols {
-			return scan.AtLine(number, "there are %d columns, but line %d has %d", n, p.first, p.Cols)
+			return AtLine(number, "there are %d columns, but line %d has %d", n, p.first, p.Cols)
 		}
 		p.Rows++
 		return nil
@@ -97,20 +96,20 @@ func ReadWholes(ctx context.Context, f *File, threads int, row func(number int64
 	parse := func(b Block) (ragged, error) {
 		r := ragged{line: b.Line}
 		err := b.Lines(func(line []byte, number int64) error {
-			for line = scan.Trim(line); len(line) > 0; {
+			for line = Trim(line); len(line) > 0; {
 				var text []byte
-				text, line = scan.Field(line)
+				text, line = Field(line)
 				if len(text) == 0 { // nothing between two commas
 					continue
 				}
-				x, ok := scan.Whole(text)
+				x, ok := Whole(text)
 				if !ok {
-					if d, isFloat := scan.Decimal(text); isFloat && d == math.Trunc(d) && math.Abs(d) < 1<<53 {
+					if d, isFloat := Decimal(text); isFloat && d == math.Trunc(d) && math.Abs(d) < 1<<53 {
 						x, ok = int64(d), true
 					}
 				}
 				if !ok {
-					return scan.AtLine(number, "%s is not a whole number", scan.Shown(text))
+					return AtLine(number, "%s is not a whole number", Shown(text))
 				}
 				r.values = append(r.values, x)
 			}

@@ -1,4 +1,4 @@
-package input
+package tabular
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
-	"github.com/graphnb/graphnb/graphops/dataset/internal/scan"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
@@ -161,7 +160,7 @@ func (u *Unknown) Say(n int64, said notice.Func) {
 	}
 	var all []string
 	for w := range u.words {
-		all = append(all, scan.Shown([]byte(w)))
+		all = append(all, Shown([]byte(w)))
 	}
 	slices.Sort(all)
 	said.Add(notice.Notice{Kind: notice.Guessed, Where: u.Where, What: fmt.Sprintf("labels that are %s are unknown", strings.Join(all, " or ")), Count: u.total, Of: n, Option: "--present WORD makes a class of it"})

@@ -1,6 +1,6 @@
 // This file numbers words, such as the ids of nodes, in little memory.
 
-package input
+package tabular
 
 import (
 	"hash/maphash"
