@@ -64,6 +64,13 @@ func (r *Run) String() string {
 			}
 		}
 	}
+	if !strings.Contains(b.String(), "val ") && !strings.Contains(b.String(), "test ") { // the metrics of another task
+		for _, name := range slices.Sorted(maps.Keys(r.Result.Values)) {
+			if split, _, _ := strings.Cut(name, "_"); split == "val" || split == "test" {
+				fmt.Fprintf(&b, ", %s %.4f", strings.ReplaceAll(name, "_", " "), r.Result.Values[name])
+			}
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Result.Text)) {
 		if why, ok := strings.CutPrefix(r.Result.Text[name], Undefined); ok {
 			fmt.Fprintf(&b, "\n%s is undefined: %s", strings.ReplaceAll(name, "_", " "), why)

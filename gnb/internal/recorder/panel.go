@@ -137,15 +137,19 @@ func (p *panel) apply(e runs.Event) {
 	}
 }
 
-// evaluated adds an evaluation to the curves.
+// evaluated adds an evaluation to the curves: of each split its first metric, which is the one that chooses the best epoch.
 func (p *panel) evaluated(e runs.Event) {
-	s := &p.snap
+	s, drawn := &p.snap, map[string]bool{}
 	for _, m := range e.Values {
 		split, title, ok := runfile.CutMetric(m.Name)
-		if !ok {
+		if !ok { // of a task that is not the library's
+			split, title, ok = strings.Cut(m.Name, "_")
+			ok = ok && (split == "val" || split == "test") && title != "loss"
+		}
+		if !ok || drawn[split] {
 			continue
 		}
-		s.Metric = title
+		drawn[split], s.Metric = true, title
 		if title != "" || split == "train" {
 			p.dropPassing()
 		}

@@ -17,7 +17,7 @@ func TestTablesNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	t.Parallel()
 	dir := t.TempDir()
-	notebook := nbtest.Shorter(t, "../../../notebooks/tables.ipynb", "Epochs: 40, Hidden: 32, Heads: 4, Fanouts: []int{15, 10}", "Epochs: 20, Hidden: 32, Heads: 4, LR: 0.02, Fanouts: []int{6, 4}", "Epochs: 30,", "Epochs: 15,")
+	notebook := nbtest.Shorter(t, "../../../notebooks/tables.ipynb", "o.Epochs, o.Heads, o.Fanouts = 40, 4, []int{15, 10}", "o.Epochs, o.Heads, o.LR, o.Fanouts = 20, 4, 0.02, []int{6, 4}", "o.Seed = 30,", "o.Seed = 15,")
 	r := env.Run(t, notebook, nbtest.Options{Dir: dir, Env: []string{"GNB_RUNS=" + filepath.Join(dir, "runs")}})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)

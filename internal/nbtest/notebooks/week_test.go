@@ -19,8 +19,8 @@ func TestWeekNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	t.Parallel()
 	dir := t.TempDir()
-	notebook := nbtest.Shorter(t, "../../../notebooks/week.ipynb", "Epochs: 40, Hidden: 32, Heads: 4, Fanouts: []int{15, 10}", "Epochs: 20, Hidden: 32, Heads: 4, LR: 0.02, Fanouts: []int{6, 4}",
-		"Epochs: 30,", "Epochs: 10,", "Repeat(ctx, 5,", "Repeat(ctx, 2,", "w.Epochs(40)", "w.Epochs(20)", "Loader{Fanouts: []int{15, 10}", "Loader{Fanouts: []int{8, 5}")
+	notebook := nbtest.Shorter(t, "../../../notebooks/week.ipynb", "o.Heads, o.Fanouts = 40, 32, 0.5, 4, []int{15, 10}", "o.Heads, o.LR, o.Fanouts = 20, 32, 0.5, 4, 0.02, []int{6, 4}",
+		"o.WeightDecay = 30,", "o.WeightDecay = 10,", "Repeat(ctx, 5,", "Repeat(ctx, 2,", "w.Epochs(40)", "w.Epochs(20)", "Loader{Fanouts: []int{15, 10}", "Loader{Fanouts: []int{8, 5}")
 	r := env.Run(t, notebook, nbtest.Options{Dir: dir, Env: []string{"GNB_RUNS=" + filepath.Join(dir, "runs")}})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
