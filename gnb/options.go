@@ -94,7 +94,7 @@ type OptimizerOptions struct {
 	// small one and a gradient for each.
 	Accumulate int `json:",omitempty" flag:"accumulate" help:"batches whose gradients one step adds up (default 1)" least:"1"`
 	// LR is the learning rate of Adam; 0 means 0.01.
-	LR float64 `json:",omitempty" flag:"lr" help:"learning rate (default 0.01)" nonzero:"it is a number above 0"`
+	LR float64 `json:",omitempty" flag:"lr" help:"learning rate (default 0.01)" positive:"true"`
 	// Schedule changes the learning rate over the epochs, in which its times are counted: for instance
 	// optim.Cosine(0).After(5), a warm-up of five epochs and then half a cosine down to 0. The zero value keeps it. A
 	// plateau watches the value that chooses the best epoch (BestBy), which it sees at each evaluation.

@@ -111,7 +111,7 @@ func DeclareTask[O any, P interface {
 		}
 		return w.train(task, t.subject(&o))
 	}})
-	t.infer = &ProgramOf[inferTask[O]]{name + ".infer"}
+	t.infer = &ProgramOf[inferTask[O]]{name + ".outputs"}
 	programs.Add(t.infer.name, d.Start != nil, d.Start, programDef{t.infer.name, func(w *Worker, raw json.RawMessage) error {
 		var a inferTask[O]
 		if err := json.Unmarshal(raw, &a); err != nil {

@@ -46,14 +46,14 @@ type Options struct {
 	// LabelSmoothing smooths the labels of 1vsall, bce and softmax; 0 means none.
 	LabelSmoothing float64 `json:",omitempty" flag:"label-smoothing" help:"smoothing of labels of the other losses"`
 	// PosWeight is the weight of a triple beside a negative in the loss bce, as PyTorch's pos_weight; 0 means 1.
-	PosWeight float64 `json:",omitempty" flag:"pos-weight" help:"weight of a triple beside a negative, with bce" nonzero:"it is a number above 0"`
+	PosWeight float64 `json:",omitempty" flag:"pos-weight" help:"weight of a triple beside a negative, with bce" positive:"true"`
 	// Negatives is the number of negatives of each triple on each side, for the losses that draw them;
 	// 0 means 16.
 	Negatives int `json:",omitempty" flag:"negatives" help:"negatives of each triple on each side (default 16)" least:"1"`
 	// AnyNegatives lets a negative be a known triple of training by chance; otherwise none is.
 	AnyNegatives bool `json:",omitempty" flag:"any-negatives" help:"negatives can be known triples by chance"`
 	// Margin is the margin of max-margin; 0 means 1.
-	Margin float64 `json:",omitempty" flag:"margin" help:"margin of --loss max-margin (default 1)" nonzero:"it is a number above 0"`
+	Margin float64 `json:",omitempty" flag:"margin" help:"margin of --loss max-margin (default 1)" positive:"true"`
 	// Dropout is the dropout probability of the rows of heads and relations; 0 means none, and 0.2 is usual for distmult and
 	// complex.
 	Dropout float64 `json:",omitempty" flag:"dropout" help:"dropout of rows; 0.2 is usual for distmult and complex"`

@@ -61,9 +61,9 @@ type EmbedOptions struct {
 	// Window is the largest number of steps between the nodes of a pair; 0 means 5.
 	Window int `json:",omitempty" flag:"window" help:"most steps between the nodes of a pair (default 5)" least:"1"`
 	// P is node2vec's return parameter (see [WalkOptions]); 0 means 1, a uniform walk (DeepWalk).
-	P float64 `json:",omitempty" flag:"p" help:"node2vec's p: above 1, walks return less (default 1)" nonzero:"it is a number above 0"`
+	P float64 `json:",omitempty" flag:"p" help:"node2vec's p: above 1, walks return less (default 1)" positive:"true"`
 	// Q is node2vec's in-out parameter; 0 means 1.
-	Q float64 `json:",omitempty" flag:"q" help:"node2vec's q: above 1, walks stay near (default 1)" nonzero:"it is a number above 0"`
+	Q float64 `json:",omitempty" flag:"q" help:"node2vec's q: above 1, walks stay near (default 1)" positive:"true"`
 	// Negatives is the number of negatives for each pair of a walk; 0 means 1.
 	Negatives int `json:",omitempty" flag:"negatives" help:"negatives for each pair (default 1)" least:"1"`
 	// NegativesFrom is uniform, degree or degree75; "" means uniform.

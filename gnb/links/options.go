@@ -67,9 +67,9 @@ type Options struct {
 	LabelSmoothing float64 `json:",omitempty" flag:"label-smoothing" help:"smoothing of the labels of bce and softmax"`
 	OwnLoss        string  `json:",omitempty"`
 	// PosWeight is the weight of an edge beside a negative in the loss bce, as PyTorch's pos_weight; 0 means 1.
-	PosWeight float64 `json:",omitempty" flag:"pos-weight" help:"weight of an edge beside a negative, with bce" nonzero:"it is a number above 0"`
+	PosWeight float64 `json:",omitempty" flag:"pos-weight" help:"weight of an edge beside a negative, with bce" positive:"true"`
 	// Margin is the margin of max-margin; 0 means 1.
-	Margin float64 `json:",omitempty" flag:"margin" help:"margin of --loss max-margin (default 1)" nonzero:"it is a number above 0"`
+	Margin float64 `json:",omitempty" flag:"margin" help:"margin of --loss max-margin (default 1)" positive:"true"`
 	// SplitBy is random, time or given; "" means given if there are ValEdges or TestEdges, time if there
 	// are Times, and otherwise random. By time, the edges with the latest times are for the test, and
 	// those before them for validation.

@@ -188,7 +188,7 @@ func TestUsageOfBench(t *testing.T) {
 			}
 		}
 	}
-	_, r := result(t, t.TempDir(), "bench", "train", "--dataset", "karate", "--layers", "1", "--hidden", "4", "--windows", "1", "--steps", "2", "--warmup", "1", "--limits=false", "--norm", "layer", "--virtual-ranks", "2", "--lr", "0")
+	_, r := result(t, t.TempDir(), "bench", "train", "--dataset", "karate", "--layers", "1", "--hidden", "4", "--windows", "1", "--steps", "2", "--warmup", "1", "--limits=false", "--norm", "layer", "--virtual-ranks", "2", "--lr", "1e-30")
 	if hops, ok := r["hops"].([]any); !ok || len(hops) != 1 {
 		t.Errorf("with one layer the hops are %v", r["hops"])
 	}

@@ -164,7 +164,7 @@ func TestRunsCommand(t *testing.T) {
 	if list := r["runs"].([]any); len(list) != 1 || list[0].(map[string]any)["id"] != b || list[0].(map[string]any)["fields"].(map[string]any)["model"] != "sage" {
 		t.Errorf("filtered: %v, want %s alone", list, b)
 	}
-	if status, stdout, stderr := gnbRun(t, dir, "runs", "list", "--sort=-hidden", "--columns", "hidden,state"); status != 0 || stdout != "hidden  state\n16      done\n8       done\n" {
+	if status, stdout, stderr := gnbRun(t, dir, "runs", "list", "--sort=-hidden", "--columns", "hidden,state"); status != 0 || stdout != "Hidden  state\n16      done\n8       done\n" {
 		t.Errorf("list: status %d\n%s%s", status, stdout, stderr)
 	}
 	for want, args := range map[string][]string{"not a comparison": {"list", "--filter", "x"}, `no run has a field "speed"`: {"list", "--sort", "speed"}, "are flags of runs list": {"show", "--filter", "a=b"}} {
@@ -185,7 +185,7 @@ func TestRunsCommand(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(dir, "c.png")); err != nil || info.Size() < 1000 {
 		t.Errorf("the picture's file is %v, %v", info, err)
 	}
-	if status != 0 || !strings.Contains(stdout, "args.Sizes.hidden") || strings.Contains(stdout, "args.LR") {
+	if status != 0 || !strings.Contains(stdout, "args.Hidden") || strings.Contains(stdout, "args.LR") {
 		t.Errorf("compare: status %d\n%s%s", status, stdout, stderr)
 	}
 	if status, stdout, _ := gnbRun(t, dir, "runs", "show"); status != 0 || !strings.Contains(stdout, b) {
@@ -317,7 +317,7 @@ func TestBadInput(t *testing.T) {
 		{"fanout of words", []string{"train", "karate", "--fanout", "many"}, 2, "fanout"},
 		{"unknown dataset", []string{"train", "nowhere"}, 1, "karate"},
 		{"unknown generator option", []string{"train", "planted?size=3"}, 1, "size"},
-		{"unknown model", []string{"train", "karate", "--model", "gnn"}, 1, "sage"},
+		{"unknown model", []string{"train", "karate", "--model", "gnn"}, 2, "sage"},
 		{"cuda without cuda", []string{"train", "karate", "--device", "cuda"}, 1, "GPU"},
 		{"two batches", []string{"train", "karate", "--batch", "3", "--batch-per-worker", "3"}, 1, "not both"},
 		{"negative workers", []string{"train", "karate", "--workers", "-1"}, 2, "--workers is -1"},

@@ -127,7 +127,7 @@ func TestEmbedFlags(t *testing.T) {
 		{"karate --model x", `there is no model "x"`},
 		{"karate --window 0", "--window is 0; it must be at least 1"},
 		{"karate --window -1", "--window is -1"},
-		{"karate --p -1", "P is -1 and Q is 0; they are numbers above 0"},
+		{"karate --p -1", "--p is -1; it is a number above 0"},
 		{"karate --q NaN", "P is 0 and Q is NaN; they are numbers above 0"},
 		{"karate --negatives-from far", `there are no negatives "far"`},
 		{"karate --negatives-from in-batch", "walks take no negatives from the batch"},

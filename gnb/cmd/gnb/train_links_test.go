@@ -96,7 +96,7 @@ func TestLinkFlags(t *testing.T) {
 		{"--task triples --decoder rotate", "karate has no relations"},
 		{"--task triples --encoder-blocks 2", `the encoder is ""`},
 		{"--task links --messages 0.2", "--messages is for triples"},
-		{"--task links --decoder complex", "(package kg, --task triples)"},
+		{"--task links --decoder complex", "are in package kg (--task triples)"},
 		{"--task links --val 0.7 --test 0.5", "leaves none to train on"},
 	} {
 		status, stderr := say(t, append([]string{"train", "karate"}, strings.Fields(c.args)...)...)

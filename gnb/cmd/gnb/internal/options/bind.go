@@ -15,7 +15,7 @@ import (
 
 // Bind makes a flag of each field of a struct of options, and of structs within it, that has the tag flag: its name. The tag
 // help describes it, with what the flag takes in angle brackets; least:"1" refuses 0, which in options means the default, and
-// nonzero does so with a reason of its own. Names in but get no flag.
+// nonzero does so with a reason of its own; positive:"true" refuses numbers below 0 too. Names in but get no flag.
 func Bind(fs *flag.FlagSet, options any, but ...string) {
 	each(reflect.ValueOf(options).Elem(), func(tag reflect.StructTag, field reflect.Value) {
 		name := tag.Get("flag")
@@ -26,9 +26,11 @@ func Bind(fs *flag.FlagSet, options any, but ...string) {
 		define(fs, name, help, field.Addr().Interface())
 		switch f := fs.Lookup(name); {
 		case tag.Get("least") == "1":
-			f.Value = notZero{f.Value, "it must be at least 1"}
+			f.Value = notZero{f.Value, "it must be at least 1", false}
+		case tag.Get("positive") != "":
+			f.Value = notZero{f.Value, "it is a number above 0", true}
 		case tag.Get("nonzero") != "":
-			f.Value = notZero{f.Value, tag.Get("nonzero")}
+			f.Value = notZero{f.Value, tag.Get("nonzero"), false}
 		}
 	})
 }
@@ -120,7 +122,8 @@ func Names(options any) (names []string) {
 // notZero is a flag of a number that cannot be 0.
 type notZero struct {
 	flag.Value
-	why string
+	why   string
+	above bool // it cannot be below 0 either
 }
 
 // Set implements [flag.Value].
@@ -128,7 +131,8 @@ func (v notZero) Set(text string) error {
 	if err := v.Value.Set(text); err != nil {
 		return err
 	}
-	if reflect.ValueOf(v.Get()).IsZero() {
+	x := reflect.ValueOf(v.Get())
+	if x.IsZero() || v.above && x.CanFloat() && x.Float() < 0 {
 		return fmt.Errorf("%s", v.why)
 	}
 	return nil
