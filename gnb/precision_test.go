@@ -7,7 +7,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 
 	"github.com/graphnb/graphnb/gnb"
-	"github.com/graphnb/graphnb/graphops/gemm"
+	"github.com/graphnb/graphnb/internal/gemm"
 )
 
 // Training with products in bfloat16 is as accurate as in float32. It has other bits, which are the

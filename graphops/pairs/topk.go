@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/gemm"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 

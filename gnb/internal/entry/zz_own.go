@@ -22,8 +22,8 @@ gnb/cmd/gnb/internal/outfile
 gnb/cmd/gnb/internal/prometheus
 gnb/cmd/gnb/internal/ranks
 gnb/cmd/gnb/internal/setup
+gnb/cmd/gnb/internal/sums
 gnb/cmd/gnb/internal/watch
-gnb/cmd/gnb/sums
 gnb/figure
 gnb/flight
 gnb/inspect
@@ -73,8 +73,6 @@ graphops/dataset/registry
 graphops/dataset/registry/get
 graphops/datasets
 graphops/divided
-graphops/gemm
-graphops/gemm/asmgen
 graphops/hotness
 graphops/kge
 graphops/metrics
@@ -120,6 +118,8 @@ internal/expect
 internal/fence
 internal/fetchfile
 internal/filelock
+internal/gemm
+internal/gemm/asmgen
 internal/labtest
 internal/machine
 internal/machine/fakehelper

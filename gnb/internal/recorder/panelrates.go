@@ -5,7 +5,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/live"
 	"github.com/graphnb/graphnb/gnb/runs"
-	"github.com/graphnb/graphnb/graphops/gemm"
+	"github.com/graphnb/graphnb/internal/gemm"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 

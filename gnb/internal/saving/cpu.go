@@ -1,7 +1,7 @@
 package saving
 
 import (
-	"github.com/graphnb/graphnb/graphops/gemm"
+	"github.com/graphnb/graphnb/internal/gemm"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/gemm"
+	"github.com/graphnb/graphnb/internal/gemm"
 )
 
 func TestGemm(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
-	"github.com/graphnb/graphnb/gnb/cmd/gnb/sums"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/sums"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
-	"github.com/graphnb/graphnb/graphops/gemm"
+	"github.com/graphnb/graphnb/internal/gemm"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/simd"

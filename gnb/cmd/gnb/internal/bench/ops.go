@@ -10,10 +10,10 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
-	"github.com/graphnb/graphnb/graphops/gemm"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/gemm"
 )
 
 // normals are n normal random values.

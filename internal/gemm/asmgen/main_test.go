@@ -13,7 +13,7 @@ func TestGenerated(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join("..", name)); err != nil {
 			t.Error(err)
 		} else if !bytes.Equal(got, want) {
-			t.Errorf("%s is not what the generator writes: run go generate ./graphops/gemm", name)
+			t.Errorf("%s is not what the generator writes: run go generate ./internal/gemm", name)
 		}
 	}
 }
