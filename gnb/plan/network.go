@@ -3,8 +3,8 @@ package plan
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -19,37 +19,24 @@ type Network struct {
 	RoundTrip float64 `json:"round_trip_seconds"`
 }
 
+var networkForm = regexp.MustCompile(`^\s*([0-9.]+)\s*([kKMGT]?)(bit|B)/s\s*,\s*(\S+)\s*$`)
+
 // ParseNetwork parses a text such as "10Gbit/s,0.1ms": the rate of a machine's network in bits (Gbit/s, Mbit/s) or bytes
 // (GB/s, MB/s) of powers of ten, and the time of a round trip.
 func ParseNetwork(text string) (n Network, err error) {
-	refuse := func() (Network, error) {
-		return Network{}, fmt.Errorf("plan: the network %q is not known; say its rate and the time of a round trip, such as 10Gbit/s,0.1ms", text)
-	}
-	rate, trip, ok := strings.Cut(strings.TrimSpace(text), ",")
-	if !ok {
-		return refuse()
-	}
-	number, ok := strings.CutSuffix(strings.TrimSpace(rate), "/s")
-	if !ok {
-		return refuse()
-	}
-	scale := 1.0
-	if bits, is := strings.CutSuffix(number, "bit"); is {
-		number, scale = bits, 1.0/8
-	} else if number, ok = strings.CutSuffix(number, "B"); !ok {
-		return refuse()
-	}
-	if i := len(number) - 1; i > 0 {
-		if power, ok := map[byte]float64{'k': 1e3, 'K': 1e3, 'M': 1e6, 'G': 1e9, 'T': 1e12}[number[i]]; ok {
-			number, scale = number[:i], scale*power
+	if m := networkForm.FindStringSubmatch(text); m != nil {
+		x, rateErr := strconv.ParseFloat(m[1], 64)
+		trip, tripErr := time.ParseDuration(m[4])
+		scale := map[string]float64{"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[m[2]]
+		if m[3] == "bit" {
+			scale /= 8
+		}
+		n = Network{x * scale, trip.Seconds()}
+		if rateErr == nil && tripErr == nil && n.BytesPerSecond >= 1 && n.BytesPerSecond <= 1e15 && trip >= 0 {
+			return n, nil
 		}
 	}
-	x, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	d, tripErr := time.ParseDuration(strings.TrimSpace(trip))
-	if n = (Network{x * scale, d.Seconds()}); err != nil || tripErr != nil || !(n.BytesPerSecond >= 1) || n.BytesPerSecond > 1e15 || n.RoundTrip < 0 {
-		return refuse()
-	}
-	return n, nil
+	return Network{}, fmt.Errorf("plan: the network %q is not known; say its rate and the time of a round trip, such as 10Gbit/s,0.1ms", text)
 }
 
 type networkKey struct{}

@@ -90,24 +90,18 @@ func (j *Job) views() (ranks []view, err error) {
 	return ranks, err
 }
 
-// evaluatedPart is what a rank evaluates of a dataset in parts: one part after the other, of which this is the largest.
+// evaluatedPart is the largest part on this machine: a rank evaluates its parts one after the other.
 type evaluatedPart struct {
-	graph      *graphops.Graph // nil for a dataset whose workers evaluate ranges of nodes
-	own, nodes int             // of the part, and with its halo
-	all, halo  int             // nodes of all parts of the rank, and of others that they need
+	graph     *graphops.Graph // nil for a dataset whose workers evaluate ranges of nodes
+	own, halo int             // nodes
 }
 
-// largestPart returns the part with the most nodes of those on this machine, with its rank's.
 func (j *Job) largestPart() (best evaluatedPart, err error) {
-	if j.Data.Meta.Parts == nil || j.far() {
+	if j.far() {
 		return best, nil
 	}
-	ranks, err := j.views()
-	if err != nil {
-		return best, err
-	}
+	ranks, err := j.views() // none of a dataset that is not in parts
 	for _, v := range ranks {
-		var e evaluatedPart
 		for i := range v.parts.Parts() {
 			if v.parts.Rank(i) != v.rank {
 				continue
@@ -116,30 +110,25 @@ func (j *Job) largestPart() (best evaluatedPart, err error) {
 			if err != nil {
 				return best, err
 			}
-			e.all += len(part.Own)
-			e.halo += len(part.Halo)
-			if n := len(part.Own) + len(part.Halo); n > e.nodes {
-				e.graph, e.own, e.nodes = part.Graph, len(part.Own), n
+			if len(part.Own)+len(part.Halo) > best.own+best.halo {
+				best = evaluatedPart{part.Graph, len(part.Own), len(part.Halo)}
 			}
 		}
-		if e.all+e.halo > best.all+best.halo {
-			best = e
-		}
 	}
-	return best, nil
+	return best, err
 }
 
-// bytes is what the layers of an evaluation take of a rank, besides its tensors: the input and output rows of the largest layer, those
-// of halos as they are sent, got and kept, and the input of a part.
+// bytes is what the layers of an evaluation take of a rank, besides its tensors, as if all its parts were like this one: the input and
+// output rows of the largest layer, those of halos as they are sent, got and kept, and the input of a part.
 func (e *evaluatedPart) bytes(j *Job, widths []int) (most int64) {
-	in := 4 * int64(j.inputCols())
+	in, all, halos, nodes := 4*int64(j.inputCols()), int64(e.own*j.Virtual), int64(e.halo*j.Virtual), int64(e.own+e.halo)
 	for i, out := range widths {
-		bytes := 4 * int64(out) * int64(e.all)
+		bytes := 4 * int64(out) * all
 		switch {
 		case i > 0:
-			bytes += in * int64(e.all+3*e.halo+e.nodes)
+			bytes += in * (all + 3*halos + nodes)
 		case j.Embedding == 0:
-			bytes += rowBytes(j.Data) * int64(e.nodes+2*e.halo)
+			bytes += rowBytes(j.Data) * (nodes + 2*halos)
 		}
 		most, in = max(most, bytes), 4*int64(out)
 	}
