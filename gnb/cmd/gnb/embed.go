@@ -37,6 +37,7 @@ func runEmbed(ctx context.Context, args []string, out *cli.Output) error {
 	ranks.InsecureFlag(fs)
 	var o links.EmbedOptions
 	options.Bind(fs, &o)
+	options.Defaults(fs, map[string]string{"batch": "256"})
 	file := fs.String("out", "", "`file` of the embeddings, .npy or CSV")
 	old, err := resumedRun(args)
 	if err != nil {

@@ -21,6 +21,8 @@ import (
 type task struct {
 	name    string
 	options any // a pointer to the task's options, of which flags are made
+	// defaults are those that differ from the ones of nodes, for the help.
+	defaults map[string]string
 	launch  *gnb.LaunchOptions
 	eval    *gnb.EvaluationOptions
 	// take returns the options of a run of the task.
@@ -58,7 +60,7 @@ func newTask(name string) (*task, error) {
 		}, nil
 	case "links":
 		o := &links.Options{}
-		return &task{name: name, options: o, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
+		return &task{name: name, options: o, defaults: map[string]string{"epochs": "10, or 200 with --full-graph", "lr": "0.01, or 0.001 for large features", "metric": "auc"}, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
 			take: func(run *runs.Run) (any, error) { had, err := links.OptionsOf(run); return &had, err },
 			load: func(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (*dataset.Dataset, error) {
 				options.SpreadFanouts(fs, o.Layers)
@@ -68,7 +70,7 @@ func newTask(name string) (*task, error) {
 		}, nil
 	case "triples":
 		o := &kg.Options{}
-		return &task{name: name, options: o, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
+		return &task{name: name, options: o, defaults: map[string]string{"batch": "128", "epochs": "100", "lr": "0.003", "eval-every": "10", "metric": "mrr", "dropout": "none"}, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
 			take: func(run *runs.Run) (any, error) { had, err := kg.OptionsOf(run); return &had, err },
 			load: func(ctx context.Context, out *cli.Output, _ *flag.FlagSet, spec string) (*dataset.Dataset, error) {
 				return options.Load(ctx, out, spec)
@@ -83,6 +85,7 @@ func newTask(name string) (*task, error) {
 func (t *task) flags(fs *flag.FlagSet) {
 	fs.String("task", t.name, "what to predict: nodes (their classes), links or triples")
 	options.Bind(fs, t.options)
+	options.Defaults(fs, t.defaults)
 	if t.name == "nodes" {
 		options.SplitFlag(fs)
 	}

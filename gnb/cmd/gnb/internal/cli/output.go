@@ -59,6 +59,9 @@ func (o *Output) Flags(arguments, detail string) *flag.FlagSet {
 		fmt.Fprintf(o.Stdout, "%s [flags]\n\n%s\n\nflags:\n", strings.Join(words, " "), strings.TrimSpace(detail))
 		fs.VisitAll(func(f *flag.Flag) {
 			kind, usage := flag.UnquoteUsage(f)
+			if k, ok := f.Value.(interface{ Kind() string }); ok && kind == "value" {
+				kind = k.Kind()
+			}
 			line := "  --" + f.Name
 			if kind != "" {
 				line += " " + kind

@@ -35,6 +35,16 @@ func Bind(fs *flag.FlagSet, options any, but ...string) {
 	})
 }
 
+// Defaults puts the defaults of a task, by the names of flags, into the help in place of those of most tasks.
+func Defaults(fs *flag.FlagSet, of map[string]string) {
+	for name, text := range of {
+		if f := fs.Lookup(name); f != nil {
+			before, _, _ := strings.Cut(f.Usage, " (default ")
+			f.Usage = before + " (default " + text + ")"
+		}
+	}
+}
+
 // Take sets the fields of options whose flags were not given to those of another value of the same type, such as the options
 // of a run that is resumed. Each of a pair of flags that determine each other counts as given if the other is.
 func Take(fs *flag.FlagSet, options, from any) {
@@ -137,6 +147,9 @@ func (v notZero) Set(text string) error {
 	}
 	return nil
 }
+
+// Kind is the type of number, for the help.
+func (v notZero) Kind() string { return strings.TrimSuffix(reflect.TypeOf(v.Get()).String(), "64") }
 
 // Get implements [flag.Getter].
 func (v notZero) Get() any { return v.Value.(flag.Getter).Get() }
