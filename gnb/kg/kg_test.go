@@ -66,9 +66,6 @@ func rings(t *testing.T, n int) *dataset.Dataset {
 
 func options(t *testing.T, o kg.Options) kg.Options {
 	o.Quiet, o.Threads, o.RunDir, o.Dim = true, 1, t.TempDir()+"/run", 8
-	if o.Dropout = 0.2; o.Decoder != "" && o.Decoder != "distmult" && o.Decoder != "complex" {
-		o.Dropout = 0
-	}
 	if o.Loss == "" || o.Loss == "kvsall" {
 		o.Smoothing = max(o.Smoothing, 0.1)
 	}

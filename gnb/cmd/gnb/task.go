@@ -23,8 +23,8 @@ type task struct {
 	options any // a pointer to the task's options, of which flags are made
 	// defaults are those that differ from the ones of nodes, for the help.
 	defaults map[string]string
-	launch  *gnb.LaunchOptions
-	eval    *gnb.EvaluationOptions
+	launch   *gnb.LaunchOptions
+	eval     *gnb.EvaluationOptions
 	// take returns the options of a run of the task.
 	take func(run *runs.Run) (any, error)
 	// load loads the dataset, and finishes the options.
