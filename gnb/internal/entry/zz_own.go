@@ -95,8 +95,6 @@ internal/crowd
 internal/cuda
 internal/cuda/backend
 internal/cuda/cublas
-internal/cuda/devblock
-internal/cuda/internal/dl
 internal/cuda/internal/e2e
 internal/cuda/internal/fakegpu
 internal/cuda/internal/fakelibs

@@ -12,7 +12,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/cuda"
 	"github.com/graphnb/graphnb/internal/cuda/cublas"
-	"github.com/graphnb/graphnb/internal/cuda/devblock"
 	"github.com/graphnb/graphnb/internal/cuda/internal/fakegpu"
 )
 
@@ -56,7 +55,7 @@ func works(t testing.TB, be *Backend, n int) []work {
 	}
 	t.Cleanup(b.Reset)
 	at := upload(t, be, ids)
-	rows := ops.Rows{N: n, Of: &graphops.Block{NumSrc: n, Dev: &devblock.Arrays{Indptr: at, SrcIDs: at}}}
+	rows := ops.Rows{N: n, Of: &graphops.Block{NumSrc: n, Dev: &cuda.BlockArrays{Indptr: at, SrcIDs: at}}}
 	edges := float64(n * degree)
 	hub := graphops.HostBlock{NumDst: 1, NumSrc: n, Indptr: []int64{0, int64(n / 2)}, Indices: b.Indices()[:n/2]}.Block() // 2^17 edges on a device
 	t.Cleanup(hub.Reset)

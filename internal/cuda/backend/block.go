@@ -6,7 +6,6 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/cuda"
-	"github.com/graphnb/graphnb/internal/cuda/devblock"
 	"github.com/graphnb/graphnb/internal/cuda/kernels"
 )
 
@@ -46,13 +45,13 @@ func (s *sharedGraph) has(m *graphops.Block) bool {
 // arrays returns a block's arrays on the device. They are copied at the block's first use and freed
 // when the block becomes unreachable, so an operation keeps its block alive until it has launched
 // the kernels that read them: an allocation before that could reuse their memory.
-func (b *Backend) arrays(m *graphops.Block) *devblock.Arrays {
-	if a := devblock.Of(m); a != nil {
+func (b *Backend) arrays(m *graphops.Block) *cuda.BlockArrays {
+	if a := cuda.ArraysOf(m); a != nil {
 		b.ready(a)
 		return a
 	}
 	c := &copied{}
-	a := &devblock.Arrays{Release: func(*devblock.Arrays) { c.free() }}
+	a := &cuda.BlockArrays{Release: func(*cuda.BlockArrays) { c.free() }}
 	// Some blocks, such as slices of a graph, are dropped without a Reset.
 	runtime.AddCleanup(a, func(c *copied) { c.free() }, c)
 	indptr := m.Indptr()[:m.NumDst+1]
@@ -69,16 +68,16 @@ func (b *Backend) arrays(m *graphops.Block) *devblock.Arrays {
 }
 
 // long lists, on the device, the chunks of rows with more edges than a group of lanes adds.
-func (b *Backend) long(c *copied, indptr []int64) devblock.List {
+func (b *Backend) long(c *copied, indptr []int64) cuda.ChunkList {
 	list, parts := kernels.Chunks(indptr)
 	if list == nil {
-		return devblock.List{}
+		return cuda.ChunkList{}
 	}
-	return devblock.List{Ptr: put(b, c, list), N: len(list) / 4, Parts: parts}
+	return cuda.ChunkList{Ptr: put(b, c, list), N: len(list) / 4, Parts: parts}
 }
 
 // ready makes the compute stream wait for arrays that another stream writes.
-func (b *Backend) ready(a *devblock.Arrays) {
+func (b *Backend) ready(a *cuda.BlockArrays) {
 	if a.Ready != nil {
 		b.s.Wait(a.Ready)
 		a.Ready = nil
@@ -87,7 +86,7 @@ func (b *Backend) ready(a *devblock.Arrays) {
 
 // transposed is arrays with the edges ordered by source. For a block made on the host, and for the first blocks of a
 // sampler that was not told of it, the host computes that order.
-func (b *Backend) transposed(m *graphops.Block) *devblock.Arrays {
+func (b *Backend) transposed(m *graphops.Block) *cuda.BlockArrays {
 	a := b.arrays(m)
 	if !a.HasTransposed() {
 		if a.Turn != nil {
@@ -101,7 +100,7 @@ func (b *Backend) transposed(m *graphops.Block) *devblock.Arrays {
 }
 
 // positions returns the address of the block's EdgePos, or 0 if edge i has position i.
-func (b *Backend) positions(m *graphops.Block, a *devblock.Arrays) cuda.Ptr {
+func (b *Backend) positions(m *graphops.Block, a *cuda.BlockArrays) cuda.Ptr {
 	if a.EdgePos == 0 && m.EdgePos() != nil {
 		a.EdgePos = put(b, b.more(a), m.EdgePos()[:m.NumEdges()])
 	}
@@ -109,10 +108,10 @@ func (b *Backend) positions(m *graphops.Block, a *devblock.Arrays) cuda.Ptr {
 }
 
 // more allocates further memory for arrays, which is freed with them.
-func (b *Backend) more(a *devblock.Arrays) *copied {
+func (b *Backend) more(a *cuda.BlockArrays) *copied {
 	c, release := &copied{}, a.Release
 	cleanup := runtime.AddCleanup(a, func(c *copied) { c.free() }, c)
-	a.Release = func(a *devblock.Arrays) {
+	a.Release = func(a *cuda.BlockArrays) {
 		cleanup.Stop() // a sampler reuses the arrays of its batches and never frees them
 		c.free()
 		if release != nil {

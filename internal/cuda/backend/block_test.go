@@ -14,7 +14,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/cuda"
-	"github.com/graphnb/graphnb/internal/cuda/devblock"
 	"github.com/graphnb/graphnb/internal/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/internal/cuda/kernels"
 )
@@ -69,7 +68,7 @@ func TestBlockOnDeviceAlone(t *testing.T) {
 	host := sampled()
 	wantOut, wantGrad := layers(t, nil, host)
 	tr := host.Transposed()
-	a := &devblock.Arrays{}
+	a := &cuda.BlockArrays{}
 	var mem []*cuda.Buffer
 	add := func(to *cuda.Ptr, copyIn func(at cuda.Ptr) error) {
 		m, err := d.Sampling.Alloc(cuda.Sampling, 64)
@@ -100,7 +99,7 @@ func TestBlockOnDeviceAlone(t *testing.T) {
 	}
 	d.Sampling.Record(a.Ready)
 	released := 0
-	a.Release = func(*devblock.Arrays) { released++ }
+	a.Release = func(*cuda.BlockArrays) { released++ }
 	b := &graphops.Block{}
 	b.SetRemote(far{host}, host.NumDst, host.NumSrc, 0, nil)
 	b.Dev = a

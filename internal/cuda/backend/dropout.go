@@ -6,7 +6,6 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/internal/cuda"
-	"github.com/graphnb/graphnb/internal/cuda/devblock"
 	"github.com/graphnb/graphnb/internal/cuda/kernels"
 )
 
@@ -31,7 +30,7 @@ func (b *Backend) draws(k ops.DropoutKey, rows int) draws {
 		return d
 	}
 	if of, from := k.Space.Sources(); of != nil {
-		if a := devblock.Of(of); a != nil && a.SrcIDs != 0 {
+		if a := cuda.ArraysOf(of); a != nil && a.SrcIDs != 0 {
 			b.ready(a)
 			d.ids32 = a.SrcIDs + cuda.Ptr(4*from)
 			return d

@@ -10,7 +10,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/cuda"
-	"github.com/graphnb/graphnb/internal/cuda/devblock"
 	"github.com/graphnb/graphnb/internal/cuda/kernels"
 	"github.com/graphnb/graphnb/internal/cuda/sizes"
 )
@@ -24,7 +23,7 @@ type sum struct {
 	w, at                cuda.Ptr
 	first                int64
 	rows, cols, heads    int
-	long                 devblock.List // chunks of rows longer than kernels.LongRow
+	long                 cuda.ChunkList // chunks of rows longer than kernels.LongRow
 	mean, acc            bool
 }
 
@@ -45,14 +44,14 @@ func (b *Backend) aggregate(s sum) {
 }
 
 // join adds the partial sums of the rows of several chunks.
-func (b *Backend) join(long devblock.List, parts, out, indptr cuda.Ptr, cols int, mean, acc bool) {
+func (b *Backend) join(long cuda.ChunkList, parts, out, indptr cuda.Ptr, cols int, mean, acc bool) {
 	if long.Parts > 0 {
 		b.run("hub_join_f32", kernels.Hubs(long.N, cols), out, parts, indptr, long.Ptr, long.N, cols, asFlag(mean), asFlag(acc))
 	}
 }
 
 // greatest computes the maximum over rows of cols columns.
-func (b *Backend) greatest(out, arg, indptr, indices, x cuda.Ptr, first int64, long devblock.List, rows, cols int, acc bool) {
+func (b *Backend) greatest(out, arg, indptr, indices, x cuda.Ptr, first int64, long cuda.ChunkList, rows, cols int, acc bool) {
 	from := []any{out, arg, indptr, indices, x, first}
 	b.run("max_f32", kernels.Tiled(rows, cols, 1), slices.Concat(from, []any{rows, cols, asFlag(acc)})...)
 	if long.N == 0 {
@@ -68,7 +67,7 @@ func (b *Backend) greatest(out, arg, indptr, indices, x cuda.Ptr, first int64, l
 }
 
 // greatestGrad computes the gradient of a maximum by the out-edges of a block's sources.
-func (b *Backend) greatestGrad(dx, dout, arg cuda.Ptr, a *devblock.Arrays, rows, cols int, acc bool) {
+func (b *Backend) greatestGrad(dx, dout, arg cuda.Ptr, a *cuda.BlockArrays, rows, cols int, acc bool) {
 	from := []any{dx, dout, arg, a.TIndptr, a.TDst, a.TEdge}
 	b.run("max_grad_f32", kernels.Tiled(rows, cols, 1), slices.Concat(from, []any{rows, cols, asFlag(acc)})...)
 	if a.TLong.N == 0 {
@@ -115,11 +114,11 @@ func tableOf(x ops.Buffer) Memory {
 
 // over describes a sum over the in-edges of a block's destinations or, with back, over the
 // out-edges of its sources.
-func over(a *devblock.Arrays, m *graphops.Block, out ops.Buffer, cols int) sum {
+func over(a *cuda.BlockArrays, m *graphops.Block, out ops.Buffer, cols int) sum {
 	return sum{out: addr(out), indptr: a.Indptr, indices: a.Indices, first: a.First, rows: m.NumDst, cols: cols, long: a.Long}
 }
 
-func back(a *devblock.Arrays, m *graphops.Block, out ops.Buffer, cols int) sum {
+func back(a *cuda.BlockArrays, m *graphops.Block, out ops.Buffer, cols int) sum {
 	return sum{out: addr(out), indptr: a.TIndptr, indices: a.TDst, rows: m.NumSrc, cols: cols, long: a.TLong}
 }
 
@@ -179,7 +178,7 @@ func (b *Backend) sources(m *graphops.Block, table ops.Buffer, rows ops.Rows, co
 // GatherFirst reports whether the rows of a block's sources are gathered from a table before edges read them, and can be
 // gathered by [Backend.GatherOn]: the table is in the host's memory, and the block was sampled on the device.
 func (b *Backend) GatherFirst(m *graphops.Block, table Memory) bool {
-	a := devblock.Of(m)
+	a := cuda.ArraysOf(m)
 	return a != nil && a.SrcIDs != 0 && a.Ready == nil && table.Host && sizes.GatherFirst(m.NumEdges(), m.NumSrc)
 }
 
@@ -192,14 +191,14 @@ func (b *Backend) GatherOn(s *cuda.Stream, out cuda.Ptr, m *graphops.Block, tabl
 	shape := kernels.Gathered(m.NumSrc, cols, vector)
 	most := inFlight / (shape.X * shape.Y * kernels.GatheredItems * vector * table.size())
 	s.Launch(kernel, cuda.Dim{X: min(shape.Grid, most)}, cuda.Dim{X: shape.X, Y: shape.Y}, 0,
-		out, table.Ptr, table.Cache, table.Slots, devblock.Of(m).SrcIDs, m.NumSrc, cols)
+		out, table.Ptr, table.Cache, table.Slots, cuda.ArraysOf(m).SrcIDs, m.NumSrc, cols)
 }
 
 // rowIDs returns the address of the rows' ids: those of a block on the device or of the table, or a copy. The
 // caller keeps rows.Of alive until the kernel is launched.
 func (b *Backend) rowIDs(r ops.Rows, table ops.Buffer) cuda.Ptr {
 	if r.Of != nil {
-		if a := devblock.Of(r.Of); a != nil && a.SrcIDs != 0 {
+		if a := cuda.ArraysOf(r.Of); a != nil && a.SrcIDs != 0 {
 			b.ready(a)
 			return a.SrcIDs + cuda.Ptr(4*r.From)
 		}
@@ -214,7 +213,7 @@ func (b *Backend) rowIDs(r ops.Rows, table ops.Buffer) cuda.Ptr {
 func (b *Backend) GatherRows(out, table ops.Buffer, rows ops.Rows, cols int) {
 	defer runtime.KeepAlive(rows.Of)
 	if rows.Of != nil {
-		if a := devblock.Of(rows.Of); a != nil && a.Rows != 0 && a.RowsOf == table.Dev {
+		if a := cuda.ArraysOf(rows.Of); a != nil && a.Rows != 0 && a.RowsOf == table.Dev {
 			b.s.Copy(addr(out), a.Rows+cuda.Ptr(4*cols*rows.From), int64(4*cols*rows.N))
 			return
 		}
@@ -332,7 +331,7 @@ func (b *Backend) EdgeSoftmax(y ops.Buffer, m *graphops.Block, x ops.Buffer, col
 
 // hubSoftmax launches the kernels of a softmax or its gradient for long rows: those named kernel_join_f32, with the
 // arguments join, and kernel_end_f32, only if a row has several chunks.
-func (b *Backend) hubSoftmax(kernel string, long devblock.List, cols int, args, join []any) {
+func (b *Backend) hubSoftmax(kernel string, long cuda.ChunkList, cols int, args, join []any) {
 	shape := kernels.Hubs(long.N, cols)
 	b.run(kernel+"_f32", shape, args...)
 	if long.Parts > 0 {

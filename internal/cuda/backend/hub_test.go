@@ -10,7 +10,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/graphops/tensor"
-	"github.com/graphnb/graphnb/internal/cuda/devblock"
+	"github.com/graphnb/graphnb/internal/cuda"
 	"github.com/graphnb/graphnb/internal/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/internal/cuda/kernels"
 	"github.com/graphnb/graphnb/internal/cuda/sizes"
@@ -71,7 +71,7 @@ func TestHubKernelsOnlyForLongRows(t *testing.T) {
 			if n := hubs() - before; n != c.backwards {
 				t.Errorf("backward, hub_f32 is launched %d times, want %d", n, c.backwards)
 			}
-			if a := devblock.Of(b); a.Long.N+a.TLong.N != c.chunks {
+			if a := cuda.ArraysOf(b); a.Long.N+a.TLong.N != c.chunks {
 				t.Errorf("the block has %d and %d chunks of long rows", a.Long.N, a.TLong.N)
 			}
 			if joins := be.d.Launches()["hub_join_f32"]; joins != int64(c.chunks/2) {

@@ -6,7 +6,6 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/internal/cuda"
-	"github.com/graphnb/graphnb/internal/cuda/devblock"
 	"github.com/graphnb/graphnb/internal/cuda/kernels"
 	"github.com/graphnb/graphnb/internal/cuda/sizes"
 )
@@ -27,7 +26,7 @@ func (r *sliceRoom) free() {
 // [sizes.GatherFirst]): layer-wise inference then reads a row of features once per chunk rather than once
 // per edge. For the whole graph these rows would be the whole table. It waits for the number of
 // sources. ok is false if the operation must read the table directly.
-func (b *Backend) sliceSources(m *graphops.Block, a *devblock.Arrays, table ops.Buffer, cols int) (x, indices cuda.Ptr, ok bool) {
+func (b *Backend) sliceSources(m *graphops.Block, a *cuda.BlockArrays, table ops.Buffer, cols int) (x, indices cuda.Ptr, ok bool) {
 	nodes, edges, t := m.NumSrc, m.NumEdges(), tableOf(table)
 	if !t.Host || table.Off != 0 || cols == 0 || edges == 0 || m.NumDst == nodes || !b.graph.has(m) {
 		return 0, 0, false

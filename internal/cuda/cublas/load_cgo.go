@@ -34,7 +34,7 @@ import (
 	"unsafe"
 
 	"github.com/graphnb/graphnb/internal/cuda"
-	"github.com/graphnb/graphnb/internal/cuda/internal/dl"
+	"github.com/graphnb/graphnb/internal/cuda/libs"
 )
 
 // table holds the functions of a loaded cuBLAS.
@@ -44,7 +44,7 @@ type table struct {
 
 func load(file string) (library, error) {
 	t := &table{}
-	err := dl.Open(file, map[string]*unsafe.Pointer{
+	err := libs.Load(file, map[string]*unsafe.Pointer{
 		"cublasCreate_v2":       &t.createF,
 		"cublasDestroy_v2":      &t.destroyF,
 		"cublasGetVersion_v2":   &t.versionF,

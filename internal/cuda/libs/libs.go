@@ -1,5 +1,5 @@
-// Package libs finds cuBLAS and NCCL, the libraries that a GPU run uses in addition to the driver,
-// without loading them. It searches the file named by an environment variable, CUDA's folders, the
+// Package libs finds cuBLAS and NCCL, the libraries that a GPU run uses in addition to the driver. It loads
+// one only when asked. It searches the file named by an environment variable, CUDA's folders, the
 // system's folders, and the folders of the PyPI wheels (such as nvidia-cublas-cu12 and
 // nvidia-nccl-cu12).
 package libs

@@ -88,7 +88,7 @@ import (
 	"unsafe"
 
 	"github.com/graphnb/graphnb/internal/cuda"
-	"github.com/graphnb/graphnb/internal/cuda/internal/dl"
+	"github.com/graphnb/graphnb/internal/cuda/libs"
 )
 
 // table holds the functions of a loaded NCCL.
@@ -98,7 +98,7 @@ type table struct {
 
 func load(file string) (library, error) {
 	t := &table{}
-	err := dl.Open(file, map[string]*unsafe.Pointer{
+	err := libs.Load(file, map[string]*unsafe.Pointer{
 		"ncclGetVersion":        &t.versionF,
 		"ncclGetErrorString":    &t.textF,
 		"ncclGetLastError":      &t.lastF, // since 2.13

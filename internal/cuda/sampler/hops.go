@@ -37,7 +37,7 @@ const (
 type arrays struct {
 	indptr, indices, edgePos, dst, weights cuda.Ptr
 	tIndptr, tDst, tEdge                   cuda.Ptr
-	long, tLong                            cuda.Ptr // see devblock.List; 0 if fanouts exclude long rows
+	long, tLong                            cuda.Ptr // see cuda.ChunkList; 0 if fanouts exclude long rows
 }
 
 // scratch is memory of one batch at a time.

@@ -13,7 +13,6 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/cuda"
-	"github.com/graphnb/graphnb/internal/cuda/devblock"
 	"github.com/graphnb/graphnb/internal/cuda/internal/ptx"
 	"github.com/graphnb/graphnb/internal/cuda/kernels"
 	"github.com/graphnb/graphnb/internal/cuda/sizes"
@@ -308,8 +307,8 @@ func fetched(g *gpu, h *hops, hop int, a *arrays, e int64, long, tLong cuda.Ptr)
 		host.Weights = get[float32](g, a.weights, int(e))
 	}
 	b := host.Block()
-	list := func(at, word cuda.Ptr) ([]int32, devblock.List) {
-		l := devblock.ListAt(at, get[int64](g, word, 1)[0])
+	list := func(at, word cuda.Ptr) ([]int32, cuda.ChunkList) {
+		l := cuda.ChunkListAt(at, get[int64](g, word, 1)[0])
 		return get[int32](g, at, 4*l.N), l
 	}
 	chunks, l := list(a.long, long)
@@ -321,7 +320,7 @@ func fetched(g *gpu, h *hops, hop int, a *arrays, e int64, long, tLong cuda.Ptr)
 }
 
 // sameChunks compares a list of chunks of long rows with that of indptr.
-func sameChunks(t *testing.T, hop int, what string, got []int32, l devblock.List, indptr []int64) {
+func sameChunks(t *testing.T, hop int, what string, got []int32, l cuda.ChunkList, indptr []int64) {
 	t.Helper()
 	want, parts := kernels.Chunks(indptr)
 	if !slices.Equal(got, want) || l.N != len(want)/4 || l.Parts != parts {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/cuda"
-	"github.com/graphnb/graphnb/internal/cuda/devblock"
 	"github.com/graphnb/graphnb/internal/cuda/sizes"
 )
 
@@ -29,10 +28,10 @@ type memory struct {
 	far        []far
 	edges      []int
 	hops       []hopMemory
-	dev        []devblock.Arrays
-	made       []bool            // by hop, whether this batch has the block with self-loops
-	loops      []devblock.Arrays // by hop, the arrays of that block
-	turn       []func()          // by hop, asks for edges by source
+	dev        []cuda.BlockArrays
+	made       []bool             // by hop, whether this batch has the block with self-loops
+	loops      []cuda.BlockArrays // by hop, the arrays of that block
+	turn       []func()           // by hop, asks for edges by source
 	structs    []graphops.Block
 	blocks     []*graphops.Block // the farthest first
 	done       *cuda.Event       // reached when the compute stream has passed its last use
@@ -210,7 +209,7 @@ func (s *Sampler) memory() (*memory, error) {
 	}
 	n := 2 * s.c.Hops
 	m = &memory{hops: make([]hopMemory, n), host: newOnHost(n), far: make([]far, n), edges: make([]int, n), structs: make([]graphops.Block, s.c.Hops)}
-	m.dev, m.loops, m.made = make([]devblock.Arrays, s.c.Hops), make([]devblock.Arrays, s.c.Hops), make([]bool, s.c.Hops)
+	m.dev, m.loops, m.made = make([]cuda.BlockArrays, s.c.Hops), make([]cuda.BlockArrays, s.c.Hops), make([]bool, s.c.Hops)
 	for hop := range s.c.Hops {
 		m.turn = append(m.turn, func() { s.ask(s.turned, hop) })
 		m.blocks = append(m.blocks, &m.structs[s.c.Hops-1-hop])

@@ -5,7 +5,7 @@
 //	s, err := sampler.New(d, g, sampler.Config{Config: sample.Config{Picker: sample.Fanouts{15, 10, 5}, Seed: 1, Transpose: true}})
 //	b, err := s.Sample(epoch, step, seeds)
 //
-// Blocks have their arrays in Block.Dev ([devblock.Arrays]), transposes included. Their methods
+// Blocks have their arrays in Block.Dev ([cuda.BlockArrays]), transposes included. Their methods
 // copy an array to the host when the host reads it. Later batches copy the same arrays in advance,
 // so that they are ready for a program that reads them in every step. In the same way later batches
 // have what a program has asked of a hop's block: its block with self-loops, and its edges by source.
@@ -37,7 +37,6 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/cuda"
-	"github.com/graphnb/graphnb/internal/cuda/devblock"
 	"github.com/graphnb/graphnb/internal/cuda/sizes"
 	"github.com/graphnb/graphnb/internal/cuda/store"
 	"github.com/graphnb/graphnb/internal/philox"
@@ -335,11 +334,11 @@ func (s *Sampler) batch(m *memory, state []int64, epoch, step int, seeds []int32
 }
 
 // arraysOf returns the arrays of the block at an index of m.hops, with the sizes of its lists of chunks.
-func (m *memory) arraysOf(at int, long, tLong int64, turned bool) devblock.Arrays {
+func (m *memory) arraysOf(at int, long, tLong int64, turned bool) cuda.BlockArrays {
 	a := m.hops[at].arrays()
-	d := devblock.Arrays{Indptr: a.indptr, Indices: a.indices, EdgePos: a.edgePos, SrcIDs: m.ids.Ptr, Weights: a.weights, Long: devblock.ListAt(a.long, long)}
+	d := cuda.BlockArrays{Indptr: a.indptr, Indices: a.indices, EdgePos: a.edgePos, SrcIDs: m.ids.Ptr, Weights: a.weights, Long: cuda.ChunkListAt(a.long, long)}
 	if turned {
-		d.TIndptr, d.TDst, d.TEdge, d.TLong = a.tIndptr, a.tDst, a.tEdge, devblock.ListAt(a.tLong, tLong)
+		d.TIndptr, d.TDst, d.TEdge, d.TLong = a.tIndptr, a.tDst, a.tEdge, cuda.ChunkListAt(a.tLong, tLong)
 	} else {
 		d.Turn = m.turn[at%len(m.turn)]
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/cuda"
-	"github.com/graphnb/graphnb/internal/cuda/devblock"
 	"github.com/graphnb/graphnb/internal/cuda/internal/fakegpu"
 	"github.com/graphnb/graphnb/internal/cuda/store"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -155,7 +154,7 @@ func TestArraysOnTheDevice(t *testing.T) {
 			t.Errorf("%v, not %v", b, want)
 		}
 		for i, k := range b.Blocks {
-			a, ref := devblock.Of(k), want.Blocks[i]
+			a, ref := cuda.ArraysOf(k), want.Blocks[i]
 			if a == nil || k.Remote() == nil || k.Level != ref.Level || k.NumEdges() != ref.NumEdges() || k.Graph != ref.Graph {
 				t.Fatalf("block %d: %+v", i, a)
 			}
@@ -169,7 +168,7 @@ func TestArraysOnTheDevice(t *testing.T) {
 // sameThere compares the arrays that a block has on a device, transpose included, with those of a block on the host.
 func sameThere(t *testing.T, d *cuda.Device, k, ref *graphops.Block) {
 	t.Helper()
-	a, n := devblock.Of(k), ref.NumEdges()
+	a, n := cuda.ArraysOf(k), ref.NumEdges()
 	sameChunks(t, ref.Level, "destinations", out[int32](t, d, a.Long.Ptr, 4*a.Long.N), a.Long, ref.Indptr())
 	sameChunks(t, ref.Level, "sources", out[int32](t, d, a.TLong.Ptr, 4*a.TLong.N), a.TLong, ref.Transposed().Indptr)
 	there := graphops.HostBlock{
@@ -213,7 +212,7 @@ func TestLoopsOnTheDevice(t *testing.T) {
 				t.Fatalf("step %d, block %d: the block with self-loops is on the device: %v", step-1, i, !made)
 			}
 			if !made {
-				if a := devblock.Of(k); i == 0 {
+				if a := cuda.ArraysOf(k); i == 0 {
 					if a.HasTransposed() || a.Turn == nil {
 						t.Fatalf("step %d: the farthest hop's edges are grouped by source unasked", step-1)
 					}

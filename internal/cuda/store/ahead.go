@@ -7,7 +7,6 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/cuda"
 	"github.com/graphnb/graphnb/internal/cuda/backend"
-	"github.com/graphnb/graphnb/internal/cuda/devblock"
 )
 
 // Gatherer gathers the feature rows of each batch from the host's memory, one batch ahead, in a loop over batches that
@@ -92,7 +91,7 @@ func (r *Gathered) Use() {
 		return
 	}
 	r.wait()
-	a := devblock.Of(r.block)
+	a := cuda.ArraysOf(r.block)
 	a.Rows, a.RowsOf = r.rows.Ptr, &r.g.f.mem
 }
 
@@ -111,7 +110,7 @@ func (r *Gathered) Done() {
 	if !r.on {
 		r.wait() // the memory of the batch's ids is reused once the compute stream has passed its release
 	}
-	if a := devblock.Of(r.block); a != nil && a.Rows == r.rows.Ptr {
+	if a := cuda.ArraysOf(r.block); a != nil && a.Rows == r.rows.Ptr {
 		a.Rows, a.RowsOf = 0, nil
 	}
 	r.d.Compute.Record(r.end)

@@ -13,7 +13,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/internal/cuda"
 	"github.com/graphnb/graphnb/internal/cuda/backend"
-	"github.com/graphnb/graphnb/internal/cuda/devblock"
 	"github.com/graphnb/graphnb/internal/cuda/internal/fakegpu"
 )
 
@@ -26,7 +25,7 @@ func onTheDevice(t *testing.T, d *cuda.Device, ids []int32, edges int) *graphops
 	ok(t, cuda.CopyIn(d.Compute, at.Ptr, ids))
 	ok(t, d.Compute.Sync())
 	b := graphops.HostBlock{NumDst: 1, NumSrc: len(ids), Indptr: []int64{0, int64(edges)}, Indices: make([]int32, edges), SrcIDs: ids}.Block()
-	b.Dev = &devblock.Arrays{Indptr: at.Ptr, SrcIDs: at.Ptr}
+	b.Dev = &cuda.BlockArrays{Indptr: at.Ptr, SrcIDs: at.Ptr}
 	return b
 }
 
@@ -112,7 +111,7 @@ func TestGatherAhead(t *testing.T) {
 				}
 				for i, b := range blocks {
 					rows[i].Use()
-					if place != Device && devblock.Of(b).Rows == 0 {
+					if place != Device && cuda.ArraysOf(b).Rows == 0 {
 						t.Error("the block has no rows")
 					}
 					ok(t, d.Copy.Sync()) // has counted its own launches then
@@ -124,7 +123,7 @@ func TestGatherAhead(t *testing.T) {
 						t.Errorf("batch %d: its rows are gathered again: %v", i, again)
 					}
 					rows[i].Done()
-					if devblock.Of(b).Rows != 0 {
+					if cuda.ArraysOf(b).Rows != 0 {
 						t.Error("the block has rows after the end of their use")
 					}
 				}

@@ -14,7 +14,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/internal/cuda"
 	"github.com/graphnb/graphnb/internal/cuda/backend"
-	"github.com/graphnb/graphnb/internal/cuda/devblock"
 )
 
 // BenchmarkGather measures gathering the rows of a batch from each place, on a real device: 100
@@ -49,7 +48,7 @@ func BenchmarkGather(b *testing.B) {
 	ok(b, err)
 	defer at.Free()
 	ok(b, cuda.CopyIn(d.Compute, at.Ptr, ids))
-	onDevice := ops.Rows{N: len(ids), Of: &graphops.Block{NumSrc: len(ids), Dev: &devblock.Arrays{Indptr: at.Ptr, SrcIDs: at.Ptr}}}
+	onDevice := ops.Rows{N: len(ids), Of: &graphops.Block{NumSrc: len(ids), Dev: &cuda.BlockArrays{Indptr: at.Ptr, SrcIDs: at.Ptr}}}
 	out := be.Alloc(len(ids) * cols)
 	defer be.Free(out)
 	for _, half := range []bool{false, true} {

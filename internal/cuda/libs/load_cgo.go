@@ -1,6 +1,6 @@
 //go:build cuda && linux && cgo
 
-package dl
+package libs
 
 // #cgo LDFLAGS: -ldl
 // #include <dlfcn.h>
@@ -13,9 +13,10 @@ import (
 	"unsafe"
 )
 
-// Open loads a file, or a library by its soname, and sets each pointer of table to the function of
-// that name. A missing function is an error, unless its pointer is in optional.
-func Open(file string, table map[string]*unsafe.Pointer, optional ...*unsafe.Pointer) error {
+// Load loads a file, or a library by its soname, and sets each pointer of table to the function of
+// that name. A missing function is an error, unless its pointer is in optional. The library stays open
+// until the process ends, because its threads and handlers would not survive unloading.
+func Load(file string, table map[string]*unsafe.Pointer, optional ...*unsafe.Pointer) error {
 	name := C.CString(file)
 	defer C.free(unsafe.Pointer(name))
 	lib := C.dlopen(name, C.RTLD_NOW|C.RTLD_LOCAL)

@@ -1,4 +1,4 @@
-package devblock
+package cuda
 
 import (
 	"testing"
@@ -8,13 +8,13 @@ import (
 
 func TestReset(t *testing.T) {
 	b := graphops.HostBlock{}.Block()
-	if Of(b) != nil {
+	if ArraysOf(b) != nil {
 		t.Error("a host block has device arrays")
 	}
-	var released []Arrays
-	a := &Arrays{Indptr: 4096, TIndptr: 8192, Release: func(a *Arrays) { released = append(released, *a) }}
+	var released []BlockArrays
+	a := &BlockArrays{Indptr: 4096, TIndptr: 8192, Release: func(a *BlockArrays) { released = append(released, *a) }}
 	b.Dev = a
-	if Of(b) != a || !a.HasTransposed() {
+	if ArraysOf(b) != a || !a.HasTransposed() {
 		t.Error("Of does not return the block's arrays")
 	}
 	b.Reset()
@@ -22,7 +22,7 @@ func TestReset(t *testing.T) {
 	if len(released) != 1 || released[0].Indptr != 4096 {
 		t.Errorf("released %d times: %+v", len(released), released)
 	}
-	if Of(b) != nil || a.HasTransposed() {
+	if ArraysOf(b) != nil || a.HasTransposed() {
 		t.Error("the arrays remain after Reset")
 	}
 }
