@@ -14,6 +14,7 @@ import (
 	planning "github.com/graphnb/graphnb/gnb/plan"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/machine"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // Plan predicts what [Train] with these arguments takes: the memory of each worker, the bytes of a batch by stage and by source, and
@@ -95,7 +96,7 @@ func fits(ctx context.Context, program string, raw json.RawMessage, r resolved) 
 			here := cmp.Or(r.Here, r.Workers)
 			need := feed.EmbeddingBytes((r.Data.Nodes()*here+r.Workers-1)/r.Workers, o.Embedding)
 			if err := machine.Room(fmt.Sprintf("learned embeddings of %d nodes in %d columns", r.Data.Nodes(), o.Embedding), float64(need)); err != nil {
-				return "", fmt.Errorf("gnb: %w; %s", err, fewerColumns)
+				return "", phrase.Errorf("gnb", "%w; %s", err, fewerColumns)
 			}
 		}
 		sizes := o.Config(r.Data, r.Data.Classes())
@@ -111,7 +112,7 @@ func fits(ctx context.Context, program string, raw json.RawMessage, r resolved) 
 		}
 	}
 	if warning, err = planning.Check(ctx, job); err != nil {
-		return "", fmt.Errorf("gnb: %w", err)
+		return "", phrase.Errorf("gnb", "%w", err)
 	}
 	return warning, nil
 }

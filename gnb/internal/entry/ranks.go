@@ -72,7 +72,7 @@ func Compare(p *multigpu.Process, site collective.Site, ds *dataset.Dataset, fil
 		}
 		if p.Machine > 0 {
 			if err := room(); err != nil {
-				m.Room = strings.TrimPrefix(err.Error(), "gnb: ")
+				m.Room = phrase.Bare(err).Error()
 			}
 		}
 		mine, _ = json.Marshal(m) // strings alone
