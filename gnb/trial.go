@@ -127,7 +127,9 @@ var trialProgram = Program("gnb.trial", func(w *Worker, a trialArgs) error {
 	seconds, perEvaluation := w.trialEvaluation(t, a.How)
 	w.Result("evaluation", seconds)
 	timed := len(ends) - from
-	left := (after.allocated-middle.allocated)/float64(timed-timed/2)*float64(max(0, epoch*o.Epochs-len(ends))) + perEvaluation*float64(o.Epochs/o.EvalEvery)
+	// Arrays that still grow make one half's garbage larger.
+	perStep := min((middle.allocated-before.allocated)/float64(timed/2), (after.allocated-middle.allocated)/float64(timed-timed/2))
+	left := perStep*float64(max(0, epoch*o.Epochs-len(ends))) + perEvaluation*float64(o.Epochs/o.EvalEvery)
 	end := w.trialState()
 	most = max(most, ownMemory())
 	runtime.GC() // then the heap's live bytes are known
