@@ -30,6 +30,9 @@ var nodes = DeclareTask("gnb.train", TaskDef[nodeOptions]{
 
 func (o *TrainOptions) cooperative() bool { return o.Cooperative }
 
+// evaluatesSamples says that the task takes Eval "sampled".
+func (o *TrainOptions) evaluatesSamples() {}
+
 // checkNodes checks what is of nodes alone.
 func checkNodes(_ context.Context, ds *Dataset, o *nodeOptions) error {
 	if err := o.checkModelReads(o.Model); err != nil {
@@ -106,7 +109,6 @@ type nodeTask struct {
 	loader Loader
 	loss   func(b *Batch, logits *nn.Tensor) *nn.Loss
 	how    Evaluation
-	said   bool
 }
 
 func startNodes(w *Worker, o nodeOptions) (*nodeTask, error) {

@@ -71,16 +71,25 @@ func complete(o TaskOptions, ds *Dataset, d Defaults) error {
 			return err
 		}
 	}
-	if opt.Schedule.Kind == "plateau" && (eval == nil || eval.Eval == "none") {
+	switch _, samples := o.(interface{ evaluatesSamples() }); {
+	case eval != nil && eval.Eval == "sampled" && !samples:
+		return errors.New(`gnb: Eval is "sampled", and this task measures with all neighbours; take "full" or "none"`)
+	case opt.Schedule.Kind == "plateau" && eval == nil:
+		return errors.New("gnb: the Schedule is a plateau, which watches a validation split, and this task measures nothing during training; choose another schedule")
+	case opt.Schedule.Kind == "plateau" && eval.Eval == "none":
 		return errors.New("gnb: the Schedule is a plateau, which watches the validation split, but Eval is none; evaluate, or choose another schedule")
 	}
 	m, s := modelOf(o), samplerOf(o)
 	if m != nil {
+		m.Hidden = cmp.Or(m.Hidden, 64)
 		if err := m.check(ds, o.launch()); err != nil {
 			return err
 		}
 	}
 	if s == nil {
+		if m != nil {
+			m.Layers = cmp.Or(m.Layers, 2)
+		}
 		return nil
 	}
 	layers := 0
@@ -91,7 +100,7 @@ func complete(o TaskOptions, ds *Dataset, d Defaults) error {
 		return err
 	}
 	if m != nil {
-		m.Layers, m.Hidden = len(s.Fanouts), cmp.Or(m.Hidden, 64)
+		m.Layers = len(s.Fanouts)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
@@ -135,7 +137,22 @@ func DeclareTask[O any, P interface {
 // them, to a file. The task's Start makes the network again, with the options of the run, and its method Infer writes.
 func (t *TaskOf[O]) Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferOptions) error {
 	had, err := t.OptionsOf(run)
-	if err != nil {
+	switch {
+	case err != nil:
+		return err
+	case ds == nil || out == "":
+		return fmt.Errorf("gnb: Infer of task %q needs a dataset (gnb.Load) and the name of a file to write", t.Name())
+	case o.Layer != 0:
+		return fmt.Errorf("gnb: InferOptions.Layer is %d, and what task %q writes is its own; leave Layer out", o.Layer, t.Name())
+	}
+	if ds, err = ds.InOrder(run.Config.FeatureNames, func(n notice.Notice) {
+		if !o.Quiet {
+			fmt.Println("gnb: " + n.String())
+		}
+	}); err != nil {
+		return fmt.Errorf("gnb: run %s: %w", run.Config.ID, err)
+	}
+	if ds, err = feed.OneWidth(ctx, ds, o.Quiet); err != nil {
 		return err
 	}
 	*t.subject(&had).launch() = LaunchOptions{}
@@ -287,6 +304,9 @@ func (w *Worker) train(t Task, o TaskOptions) error {
 		}
 	}
 	chooses := slices.Contains(during, "val")
+	if !chooses && (eval.Patience > 0 || of.Schedule.Kind == "plateau") {
+		return errors.New("gnb: Patience and a plateau watch the metric of the validation split, and none is measured here; leave them out, or evaluate a dataset with a validation split")
+	}
 	if chooses {
 		w.BestBy(net, Best{By: "val_" + metric.Name, Minimize: metric.Lower, Patience: eval.Patience})
 	}
@@ -296,12 +316,14 @@ func (w *Worker) train(t Task, o TaskOptions) error {
 			return 0, err
 		}
 		w.Report(values...)
-		for _, v := range values {
-			if v.Name == "val_"+metric.Name {
-				score = v.Value
-			}
+		if !slices.Contains(splits, "val") {
+			return 0, nil
 		}
-		if metric.Lower {
+		i := slices.IndexFunc(values, func(v runs.NamedValue) bool { return v.Name == "val_"+metric.Name })
+		if i < 0 {
+			return 0, fmt.Errorf("gnb: the metric %s chooses the best epoch, and the task's Measure returns no val_%[1]s; return it, or choose another metric", metric.Name)
+		}
+		if score = values[i].Value; metric.Lower {
 			score = -score
 		}
 		return score, nil
@@ -315,7 +337,9 @@ func (w *Worker) train(t Task, o TaskOptions) error {
 			if err != nil {
 				return err
 			}
-			opt.Observe(score)
+			if chooses {
+				opt.Observe(score)
+			}
 		}
 	}
 	if len(after) > 0 {

@@ -33,6 +33,7 @@ func TestWorkOfARun(t *testing.T) {
 	if multigpu.InWorker() {
 		t.Fatal("a worker runs tests")
 	}
+	t.Setenv("GNB_RUNS", t.TempDir())
 	ds := dataset.Karate()
 	raw, err := json.Marshal(3)
 	if err != nil {

@@ -100,6 +100,9 @@ func Embed(ctx context.Context, ds *gnb.Dataset, o EmbedOptions) (*runs.Run, err
 		return nil, errors.New("links: Embed needs a dataset; get one from gnb.Load")
 	}
 	full := recordedWalks{Model: Table.Name(), EmbedOptions: o}
+	if o.Scratch {
+		return nil, errors.New("links: Embed writes embeddings.npy into the run's directory, which a Scratch run has not; leave Scratch out")
+	}
 	if o.Dim < 0 || o.Negatives < 0 {
 		return nil, errors.New("links: Dim and Negatives cannot be negative")
 	}

@@ -155,8 +155,6 @@ func (o *recorded) complete(ds *gnb.Dataset) error {
 		return fmt.Errorf("links: FullGraph reads the features of all nodes in each step, and %s is divided into parts; leave FullGraph out, or take the undivided dataset", ds.Name())
 	case o.FullGraph && o.Accumulate > 0:
 		return errors.New("links: Accumulate divides batches of edges, and with FullGraph a step is the whole graph; leave one of them out")
-	case o.Eval == "sampled":
-		return errors.New(`links: Train evaluates with all neighbours (Eval "full") or not at all ("none")`)
 	case o.Dim < 0 || o.Negatives < 0 || o.EvalNegatives < 0:
 		return errors.New("links: Dim, Negatives and EvalNegatives cannot be negative")
 	}

@@ -258,6 +258,7 @@ func RunTask[O any](ctx context.Context, ds *gnb.Dataset, task *gnb.TaskOf[O], f
 	}
 	of := trained{
 		name:     task.Name(),
+		own:      true,
 		identify: func(ctx context.Context) (*runs.Identity, error) { return task.Identify(ctx, ds) },
 		train: func(ctx context.Context, t *TrialResult, o gnb.TrainOptions) (*runs.Run, error) {
 			all, err := with(t, o.LaunchOptions)
@@ -277,8 +278,17 @@ func RunTask[O any](ctx context.Context, ds *gnb.Dataset, task *gnb.TaskOf[O], f
 	return run(ctx, ds, of, func(t *Trial) gnb.TrainOptions {
 		all := f(t)
 		shared := task.Shared(all)
-		if t.task, t.err = json.Marshal(task.On(all, gnb.LaunchOptions{})); t.err != nil {
-			t.err = fmt.Errorf("sweep: the options of a trial cannot be recorded: %w", t.err)
+		raw, err := entry.EncodeArgs(task.Name(), task.On(all, gnb.LaunchOptions{}))
+		if full, wrong := task.Recorded(ctx, ds, all); err == nil && wrong == nil { // else the trial fails with the reason
+			var o O
+			if raw, err = full, json.Unmarshal(full, &o); err == nil {
+				l := shared.LaunchOptions
+				shared = task.Shared(o)
+				shared.LaunchOptions = l
+			}
+		}
+		if t.task = raw; t.err == nil && err != nil {
+			t.err = fmt.Errorf("sweep: the options of a trial cannot be recorded: %w", err)
 		}
 		return shared
 	}, o)
@@ -287,6 +297,7 @@ func RunTask[O any](ctx context.Context, ds *gnb.Dataset, task *gnb.TaskOf[O], f
 // trained is what the trials of a sweep train.
 type trained struct {
 	name     string // of the model or task
+	own      bool   // a task, whose metric is the name of one of its values
 	identify func(ctx context.Context) (*runs.Identity, error)
 	train    func(ctx context.Context, t *TrialResult, o gnb.TrainOptions) (*runs.Run, error)
 	recorded func(t *TrialResult, o gnb.TrainOptions) (json.RawMessage, error)
@@ -389,7 +400,9 @@ func newSweep(ds *gnb.Dataset, of trained, f func(*Trial) gnb.TrainOptions, o Op
 		return nil, fmt.Errorf("sweep: Parallel is %d, and the ranks of a launcher train one trial at a time; leave Parallel out", o.Parallel)
 	}
 	s := &sweep{ranks: ranks, o: o, ds: ds, of: of, start: time.Now()}
-	s.f, o.Metric = measuredBy(ds, f, o.Metric)
+	if s.f = f; !of.own {
+		s.f, o.Metric = measuredBy(ds, f, o.Metric)
+	}
 	s.study = Study{
 		State: runs.StateRunning, Dataset: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), SplitSet: ds.SplitSet(), Model: of.name,
 		Method: o.Method, Metric: o.Metric, Minimize: o.Minimize, Seed: o.Seed, Parallel: o.Parallel,

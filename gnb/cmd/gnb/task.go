@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // task is what "gnb train --task" trains for.
@@ -109,18 +110,34 @@ func (t *task) takeFlags(fs *flag.FlagSet, run *runs.Run) error {
 // argument returns the value of a flag that is needed before the flags of the task are known.
 func argument(args []string, name string) (value string, ok bool) {
 	for i, a := range args {
-		flag, value, with := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		flag, text, with := strings.Cut(strings.TrimLeft(a, "-"), "=")
 		switch {
 		case a == "--":
-			return "", false
+			return value, ok
 		case flag != name || !strings.HasPrefix(a, "-"):
 		case with:
-			return value, true
+			value, ok = text, true
 		case i+1 < len(args):
-			return args[i+1], true
+			value, ok = args[i+1], true
 		}
 	}
-	return "", false
+	return value, ok
+}
+
+// checkRead returns an error if the flags, once parsed, say another task or run than argument read: a word such as --task was
+// the value of another flag.
+func (t *task) checkRead(fs *flag.FlagSet, old *runs.Run) error {
+	resume := ""
+	if r := t.launch.Resume; r != gnb.Never {
+		resume = r
+	}
+	if name := fs.Lookup("task").Value.String(); name != t.name {
+		return cli.Usagef("--task is %s, and another word of the command reads as --task %s; write the values of other flags with an equals sign, as in --title=TEXT", name, t.name)
+	}
+	if (old == nil) != (resume == "") {
+		return cli.Usagef("another word of the command reads as --resume; write the values of other flags with an equals sign, as in --title=TEXT")
+	}
+	return nil
 }
 
 // taskOf returns the task that the arguments choose, or that of the run to resume, and this run; nil for a new run.
@@ -131,9 +148,12 @@ func taskOf(args []string) (*task, *runs.Run, error) {
 		return nil, nil, err
 	}
 	if old != nil {
-		theirs := map[string]string{links.TrainProgram: "links", kg.TrainProgram: "triples"}[old.Config.Program]
-		if theirs == "" {
-			theirs = "nodes"
+		theirs := map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples"}[old.Config.Program]
+		switch {
+		case old.Config.Program == "gnb.embed":
+			return nil, nil, cli.Usagef("run %s learns embeddings by walks; resume it by gnb embed --resume %s", old.Dir, old.Dir)
+		case theirs == "":
+			return nil, nil, cli.Usagef("run %s is one of the program %q, not of gnb train; resume it in its own program", old.Dir, old.Config.Program)
 		}
 		if chosen && name != theirs {
 			return nil, nil, cli.Usagef("run %s predicts %s, and --task is %s; leave --task out to resume it, or begin another run (--from %s starts with its weights)", old.Dir, theirs, name, old.Dir)
@@ -156,6 +176,7 @@ func (t *task) strange(fs *flag.FlagSet, args []string) error {
 		if !strings.HasPrefix(a, "--") || fs.Lookup(name) != nil {
 			continue
 		}
+		var have []string
 		for _, other := range taskNames {
 			o, err := newTask(other)
 			if err != nil {
@@ -165,8 +186,11 @@ func (t *task) strange(fs *flag.FlagSet, args []string) error {
 			theirs.SetOutput(io.Discard)
 			o.flags(theirs)
 			if theirs.Lookup(name) != nil {
-				return cli.Usagef("--%s is for %s, and this task is %s; add --task %s, or leave --%s out", name, other, t.name, other, name)
+				have = append(have, other)
 			}
+		}
+		if len(have) > 0 {
+			return cli.Usagef("--%s is for %s, and this task is %s; add --task %s, or leave --%s out", name, phrase.List(have), t.name, strings.Join(have, " or --task "), name)
 		}
 	}
 	return nil

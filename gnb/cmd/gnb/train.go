@@ -54,6 +54,9 @@ func runTrain(ctx context.Context, args []string, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
+	if err := t.checkRead(fs, old); err != nil {
+		return err
+	}
 	if err := checkResume(t.launch); err != nil {
 		return err
 	}

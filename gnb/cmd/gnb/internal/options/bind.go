@@ -45,25 +45,34 @@ func Defaults(fs *flag.FlagSet, of map[string]string) {
 	}
 }
 
-// Take sets the fields of options whose flags were not given to those of another value of the same type, such as the options
-// of a run that is resumed. Each of a pair of flags that determine each other counts as given if the other is.
+// determined are flags that determine each other: one that is given counts for all of them.
+var determined = [][]string{{"layers", "fanout"}, {"batch", "batch-per-worker"}, {"split", "times", "val-edges", "test-edges"}}
+
+// Take makes options those of another value of the same type, such as the options of a run that is resumed, but for the
+// fields whose flags were given.
 func Take(fs *flag.FlagSet, options, from any) {
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for _, pair := range [][2]string{{"layers", "fanout"}, {"batch", "batch-per-worker"}} {
-		if given[pair[0]] || given[pair[1]] {
-			given[pair[0]], given[pair[1]] = true, true
+	for _, group := range determined {
+		if slices.ContainsFunc(group, func(name string) bool { return given[name] }) {
+			for _, name := range group {
+				given[name] = true
+			}
 		}
 	}
+	to := reflect.ValueOf(options).Elem()
+	taken := reflect.New(to.Type()).Elem()
+	taken.Set(reflect.ValueOf(from).Elem())
 	var theirs []reflect.Value
-	each(reflect.ValueOf(from).Elem(), func(_ reflect.StructTag, field reflect.Value) { theirs = append(theirs, field) })
+	each(taken, func(_ reflect.StructTag, field reflect.Value) { theirs = append(theirs, field) })
 	i := 0
-	each(reflect.ValueOf(options).Elem(), func(tag reflect.StructTag, field reflect.Value) {
-		if !given[tag.Get("flag")] && !theirs[i].IsZero() {
-			field.Set(theirs[i])
+	each(to, func(tag reflect.StructTag, field reflect.Value) {
+		if given[tag.Get("flag")] {
+			theirs[i].Set(field)
 		}
 		i++
 	})
+	to.Set(taken)
 }
 
 // each calls use with the fields of a struct, and of structs within it, that have a tag flag.
