@@ -243,7 +243,7 @@ func (e *remoteError) Error() string { return e.text }
 
 // Is reports whether target is a kind of the error.
 func (e *remoteError) Is(target error) bool {
-	k, ok := target.(ErrorKind) //nolint:errorlint // errors.Is unwraps
+	k, ok := target.(ErrorKind)
 	return ok && slices.Contains(e.kinds, k)
 }
 

@@ -42,7 +42,8 @@ func newTask(name string) (*task, error) {
 	switch name {
 	case "nodes":
 		o, model := &options.Nodes{}, gnb.AnyModel(nil)
-		return &task{name: name, options: o, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
+		return &task{
+			name: name, options: o, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
 			take: func(run *runs.Run) (any, error) {
 				name, had, err := gnb.OptionsOf(run)
 				if err != nil {
@@ -61,7 +62,8 @@ func newTask(name string) (*task, error) {
 		}, nil
 	case "links":
 		o := &links.Options{}
-		return &task{name: name, options: o, defaults: map[string]string{"epochs": "10, or 200 with --full-graph", "lr": "0.01, or 0.001 for large features", "metric": "auc"}, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
+		return &task{
+			name: name, options: o, defaults: map[string]string{"epochs": "10, or 200 with --full-graph", "lr": "0.01, or 0.001 for large features", "metric": "auc"}, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
 			take: func(run *runs.Run) (any, error) { had, err := links.OptionsOf(run); return &had, err },
 			load: func(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (*dataset.Dataset, error) {
 				options.SpreadFanouts(fs, o.Layers)
@@ -71,7 +73,8 @@ func newTask(name string) (*task, error) {
 		}, nil
 	case "triples":
 		o := &kg.Options{}
-		return &task{name: name, options: o, defaults: map[string]string{"batch": "128", "epochs": "100", "lr": "0.003", "eval-every": "10", "metric": "mrr", "dropout": "none"}, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
+		return &task{
+			name: name, options: o, defaults: map[string]string{"batch": "128", "epochs": "100", "lr": "0.003", "eval-every": "10", "metric": "mrr", "dropout": "none"}, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
 			take: func(run *runs.Run) (any, error) { had, err := kg.OptionsOf(run); return &had, err },
 			load: func(ctx context.Context, out *cli.Output, _ *flag.FlagSet, spec string) (*dataset.Dataset, error) {
 				return options.Load(ctx, out, spec)
