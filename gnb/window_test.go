@@ -142,3 +142,51 @@ func TestKilledInAWindow(t *testing.T) {
 		}
 	}
 }
+
+// leftEarly leaves its loops over batches at steps that differ from epoch to epoch, as a program that has seen enough does.
+var leftEarly = gnb.Program("test.window.left", func(w *gnb.Worker, epochs int) error {
+	ds := w.Dataset()
+	net := gnb.SAGE.New(w, gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: ds.Classes(), Layers: 2})
+	opt := w.Adam(net, 0.02)
+	for epoch := range w.Epochs(epochs) {
+		left := epoch % 7
+		for b := range w.Batches("train", gnb.Loader{Fanouts: []int{4, 3}, Batch: 16}) {
+			w.Step(b.Loss(net.Forward(b)), opt)
+			if b.EndsStep && b.Step == left {
+				break
+			}
+		}
+	}
+	return nil
+})
+
+// Workers that leave loops in the middle, while their machine's window gets rows of later batches, begin the next loop, and
+// have the weights of a run whose features are in memory.
+func TestLoopsLeftInAWindow(t *testing.T) {
+	testneed.NotShort(t, "it begins many loops")
+	onDisk := stored(t, load(t, "planted?nodes=900&features=12&classes=3&seed=2"), dataset.WriteOptions{})
+	parts := divideWell(t, load(t, "planted?nodes=900&features=12&classes=3&seed=2"), 4, divided.Options{})
+	var want []byte
+	for _, o := range []gnb.LaunchOptions{
+		{Data: onDisk}, {Data: onDisk, PlaneOptions: gnb.PlaneOptions{Features: "disk"}},
+		{Data: onDisk, PlaneOptions: gnb.PlaneOptions{Features: "disk", Cache: "10%", Prefetch: 9}},
+		{Data: parts}, {Data: parts, PlaneOptions: gnb.PlaneOptions{Topology: "divided"}},
+	} {
+		o.Workers, o.Threads, o.Seed, o.CheckpointEvery = 4, 1, 8, -1
+		o.Quiet, o.Resume, o.RunDir, o.Device = true, gnb.Never, filepath.Join(t.TempDir(), "run"), "cpu"
+		run, err := gnb.Launch(t.Context(), leftEarly, 60, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := weights(t, run)
+		if o.Data == parts && o.Topology == "" {
+			want = nil // other seeds of each worker
+		}
+		if want == nil {
+			want = got
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s, %s topology: the weights are not those of a run with features in memory", o.Features, o.Topology)
+		}
+	}
+}
