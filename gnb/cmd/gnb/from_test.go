@@ -45,7 +45,7 @@ func TestResumeOrFrom(t *testing.T) {
 		{"links as nodes, changed", []string{"train", "--resume", "links", "--task", "nodes", "--resume-changed"}, "predicts links, and --task is nodes", ""},
 		{"links as links", []string{"train", "--resume", "links", "--task", "links"}, "", ""},
 		{"links as embeddings", []string{"embed", "--resume", "links"}, "is a run of program", ""},
-		{"embeddings as nodes", []string{"train", "--resume", "embed"}, "is a run of program", ""},
+		{"embeddings as nodes", []string{"train", "--resume", "embed"}, "resume it by gnb embed --resume", ""},
 		{"from a run", []string{"train", ds, "--from", "nodes", "--epochs", "1", "--run", "runs/second"}, "", "6 of 6 parameters"},
 		{"from a run into its directory", []string{"train", ds, "--from", "nodes", "--run", "runs/nodes"}, "already holds a run", ""},
 		{"from a run that is resumed", []string{"train", "--resume", "nodes", "--from", "links"}, "give one of them", ""},
