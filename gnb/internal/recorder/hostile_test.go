@@ -12,10 +12,12 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // A run's record that somebody else wrote shows text and pictures in a notebook, but runs nothing there.
 func TestHostileRecord(t *testing.T) {
+	testneed.NotUnderRace(t, "a panel that ends waits 5 seconds for its drawing, which takes longer then")
 	for what, text := range screentest.Hostile {
 		t.Run(what, func(t *testing.T) {
 			events := []runs.Event{
