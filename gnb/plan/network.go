@@ -148,5 +148,11 @@ func (j *Job) networkNote(l *load, tried *Trial) string {
 
 // String is the network as [ParseNetwork] reads it.
 func (n Network) String() string {
-	return fmt.Sprintf("%.4gMbit/s,%.4gms", 8*n.BytesPerSecond/1e6, 1e3*n.RoundTrip)
+	return fmt.Sprintf("%sMbit/s,%sms", decimal(8*n.BytesPerSecond/1e6), decimal(1e3*n.RoundTrip))
+}
+
+// decimal writes x to four digits, without an exponent.
+func decimal(x float64) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64) // what FormatFloat writes is a number
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }

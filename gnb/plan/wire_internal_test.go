@@ -36,9 +36,11 @@ func TestMeasureNetwork(t *testing.T) {
 	if err != nil || !(n.BytesPerSecond > 1e5) || !(n.RoundTrip > 0 && n.RoundTrip < 10) {
 		t.Fatalf("%+v, %v", n, err)
 	}
-	again, err := ParseNetwork(n.String())
-	if err != nil || math.Abs(again.BytesPerSecond/n.BytesPerSecond-1) > 1e-3 || math.Abs(again.RoundTrip/n.RoundTrip-1) > 1e-3 {
-		t.Errorf("%s is %+v, of %+v (%v)", n, again, n, err)
+	for _, n := range []Network{n, {BytesPerSecond: 1.7371e9, RoundTrip: 9.55e-6}, {BytesPerSecond: 5e13, RoundTrip: 2e-8}, {BytesPerSecond: 3, RoundTrip: 40}} {
+		again, err := ParseNetwork(n.String())
+		if err != nil || math.Abs(again.BytesPerSecond/n.BytesPerSecond-1) > 1e-3 || math.Abs(again.RoundTrip/n.RoundTrip-1) > 1e-3 {
+			t.Errorf("%s is %+v, of %+v (%v)", n, again, n, err)
+		}
 	}
 }
 
