@@ -168,9 +168,11 @@ func TestLoopsLeftInAWindow(t *testing.T) {
 	parts := divideWell(t, load(t, "planted?nodes=900&features=12&classes=3&seed=2"), 4, divided.Options{})
 	var want []byte
 	for _, o := range []gnb.LaunchOptions{
-		{Data: onDisk}, {Data: onDisk, PlaneOptions: gnb.PlaneOptions{Features: "disk"}},
+		{Data: onDisk},
+		{Data: onDisk, PlaneOptions: gnb.PlaneOptions{Features: "disk"}},
 		{Data: onDisk, PlaneOptions: gnb.PlaneOptions{Features: "disk", Cache: "10%", Prefetch: 9}},
-		{Data: parts}, {Data: parts, PlaneOptions: gnb.PlaneOptions{Topology: "divided"}},
+		{Data: parts},
+		{Data: parts, PlaneOptions: gnb.PlaneOptions{Topology: "divided"}},
 	} {
 		o.Workers, o.Threads, o.Seed, o.CheckpointEvery = 4, 1, 8, -1
 		o.Quiet, o.Resume, o.RunDir, o.Device = true, gnb.Never, filepath.Join(t.TempDir(), "run"), "cpu"
