@@ -155,6 +155,7 @@ func TestTrainLoss(t *testing.T) {
 func TestTrainErrors(t *testing.T) {
 	ds := load(t, planted)
 	for want, o := range map[string]links.Options{
+		"gnb: Layers is -3":                                                     {ModelOptions: gnb.ModelOptions{Layers: -3}},
 		"this task measures with all neighbours":                                {EvaluationOptions: gnb.EvaluationOptions{Eval: "sampled"}},
 		"is longer than":                                                        {OptimizerOptions: gnb.OptimizerOptions{Epochs: 2, Schedule: optim.Cosine(0).After(3)}},
 		"links: Accumulate divides batches of edges":                            {OptimizerOptions: gnb.OptimizerOptions{Accumulate: 2}, FullGraph: true},
@@ -180,7 +181,6 @@ func TestTrainErrors(t *testing.T) {
 		`pairs: there are no negatives "hard"`:                                  {NegativesFrom: "hard"},
 		`links: there is no decoder "cosine"`:                                   {Decoder: "cosine"},
 		"pairs: Val is 0.5 and Test 0.5 of the edges, which leaves none":        {Val: 0.5, Test: 0.5},
-		"gnb: Layers is -3":                                                     {ModelOptions: gnb.ModelOptions{Layers: -3}},
 	} {
 		o.Quiet, o.RunDir = true, t.TempDir()
 		if _, err := links.Train(t.Context(), ds, o); err == nil || !strings.Contains(err.Error(), want) {
