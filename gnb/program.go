@@ -35,14 +35,19 @@ type ProgramOf[A any] struct {
 // refuses arguments that would lose a part, such as unexported fields that are set. A [Loader] with a
 // sampler can be one: see [DeclareSampler]. Declare the program at package level.
 func Program[A any](name string, run func(w *Worker, args A) error) *ProgramOf[A] {
-	programs.Add(name, run != nil, run, programDef{name, func(w *Worker, raw json.RawMessage) error {
+	programs.Add(name, run != nil, run, programDef{name, decoded("arguments of program", name, run)})
+	return &ProgramOf[A]{name}
+}
+
+// decoded returns a function that calls run with what its JSON says; what and name say in errors what that is.
+func decoded[A any](what, name string, run func(w *Worker, args A) error) func(w *Worker, raw json.RawMessage) error {
+	return func(w *Worker, raw json.RawMessage) error {
 		var args A
 		if err := json.Unmarshal(raw, &args); err != nil {
-			return fmt.Errorf("gnb: the arguments of program %q do not fit %T: %w", name, args, err)
+			return fmt.Errorf("gnb: the %s %q do not fit %T: %w", what, name, args, err)
 		}
 		return run(w, args)
-	}})
-	return &ProgramOf[A]{name}
+	}
 }
 
 // Name is the name the program was declared under.

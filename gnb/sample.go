@@ -3,7 +3,6 @@ package gnb
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -109,7 +108,7 @@ func Sample(ctx context.Context, ds *Dataset, o SampleOptions) (SampleResult, er
 		return r, entry.ErrWorker
 	}
 	if ds == nil {
-		return r, errors.New("gnb: Sample needs a dataset; get one from gnb.Load")
+		return r, noDataset("Sample")
 	}
 	if err := getdata.Opened(ctx, ds, true); err != nil {
 		return r, err

@@ -154,7 +154,7 @@ func (o *EvaluationOptions) complete(d Defaults) error {
 	return fmt.Errorf(`gnb: Eval is %q; it is "full" or "none" (of nodes also "sampled")`, o.Eval)
 }
 
-// check returns an error for options of a network that do not fit the dataset or each other.
+// check returns an error for options of a network, whose Hidden is set, that do not fit the dataset or each other.
 func (o *ModelOptions) check(ds *Dataset, l *LaunchOptions) error {
 	if err := cmp.Or(entry.CheckAll(
 		entry.Whole("Layers", o.Layers, 1, sample.MaxHops), entry.Whole("Hidden", o.Hidden, 1, entry.MaxHidden),
@@ -172,8 +172,8 @@ func (o *ModelOptions) check(ds *Dataset, l *LaunchOptions) error {
 		return fmt.Errorf(`gnb: Norm is %q; it is "", "layer" or "batch"`, o.Norm)
 	case o.JK != "" && o.JK != "cat" && o.JK != "max" && o.JK != "lstm":
 		return fmt.Errorf(`gnb: JK is %q; it is "", "cat", "max" or "lstm"`, o.JK)
-	case o.Heads > 0 && cmp.Or(o.Hidden, 64)%o.Heads != 0:
-		return fmt.Errorf("gnb: %d hidden columns do not divide among %d heads", cmp.Or(o.Hidden, 64), o.Heads)
+	case o.Heads > 0 && o.Hidden%o.Heads != 0:
+		return fmt.Errorf("gnb: %d hidden columns do not divide among %d heads", o.Hidden, o.Heads)
 	case o.EdgeWeights && !ds.EdgeShape().Weighted:
 		return fmt.Errorf("gnb: the edges of %s have no weights; leave EdgeWeights (--edge-weights) out", ds.Name())
 	}

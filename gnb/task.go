@@ -102,23 +102,15 @@ func DeclareTask[O any, P interface {
 	TaskOptions
 }](name string, d TaskDef[O]) *TaskOf[O] {
 	t := &TaskOf[O]{program: &ProgramOf[O]{name}, def: d, subject: func(o *O) TaskOptions { return P(o) }}
-	programs.Add(name, d.Start != nil, d.Start, programDef{name, func(w *Worker, raw json.RawMessage) error {
-		var o O
-		if err := json.Unmarshal(raw, &o); err != nil {
-			return fmt.Errorf("gnb: the options of task %q do not fit %T: %w", name, o, err)
-		}
+	programs.Add(name, d.Start != nil, d.Start, programDef{name, decoded("options of task", name, func(w *Worker, o O) error {
 		task, err := d.Start(w, o)
 		if err != nil {
 			return err
 		}
 		return w.train(task, t.subject(&o))
-	}})
+	})})
 	t.infer = &ProgramOf[inferTask[O]]{name + ".outputs"}
-	programs.Add(t.infer.name, d.Start != nil, d.Start, programDef{t.infer.name, func(w *Worker, raw json.RawMessage) error {
-		var a inferTask[O]
-		if err := json.Unmarshal(raw, &a); err != nil {
-			return fmt.Errorf("gnb: the options of task %q do not fit %T: %w", name, a.Options, err)
-		}
+	programs.Add(t.infer.name, d.Start != nil, d.Start, programDef{t.infer.name, decoded("options of task", name, func(w *Worker, a inferTask[O]) error {
 		task, err := d.Start(w, a.Options)
 		if err != nil {
 			return err
@@ -129,7 +121,7 @@ func DeclareTask[O any, P interface {
 		}
 		w.LoadWeights(task.Network(), a.Weights)
 		return i.Infer(a.Out)
-	}})
+	})})
 	return t
 }
 
@@ -145,14 +137,7 @@ func (t *TaskOf[O]) Infer(ctx context.Context, run *runs.Run, ds *Dataset, out s
 	case o.Layer != 0:
 		return fmt.Errorf("gnb: InferOptions.Layer is %d, and what task %q writes is its own; leave Layer out", o.Layer, t.Name())
 	}
-	if ds, err = ds.InOrder(run.Config.FeatureNames, func(n notice.Notice) {
-		if !o.Quiet {
-			fmt.Println("gnb: " + n.String())
-		}
-	}); err != nil {
-		return fmt.Errorf("gnb: run %s: %w", run.Config.ID, err)
-	}
-	if ds, err = feed.OneWidth(ctx, ds, o.Quiet); err != nil {
+	if ds, err = o.asTrained(ctx, run, ds, &notice.List{}); err != nil {
 		return err
 	}
 	*t.subject(&had).launch() = LaunchOptions{}
@@ -178,7 +163,7 @@ func (t *TaskOf[O]) Name() string { return t.program.name }
 func (t *TaskOf[O]) complete(ctx context.Context, ds *Dataset, o O) (O, LaunchOptions, error) {
 	of := t.subject(&o)
 	if ds == nil {
-		return o, LaunchOptions{}, fmt.Errorf("gnb: %s needs a dataset; get one from gnb.Load", t.Name())
+		return o, LaunchOptions{}, noDataset(t.Name())
 	}
 	var d Defaults
 	if t.def.Defaults != nil {
@@ -248,7 +233,7 @@ func (t *TaskOf[O]) Identify(ctx context.Context, ds *Dataset) (*runs.Identity, 
 func (t *TaskOf[O]) Train(ctx context.Context, ds *Dataset, o O) (*runs.Run, error) {
 	entry.Enter()
 	if ds == nil {
-		return nil, fmt.Errorf("gnb: %s needs a dataset; get one from gnb.Load", t.Name())
+		return nil, noDataset(t.Name())
 	}
 	ds, err := feed.OneWidth(ctx, ds, t.subject(&o).launch().Quiet)
 	if err != nil {

@@ -30,6 +30,11 @@ func Train(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*r
 	return nodes.Train(ctx, ds, full)
 }
 
+// noDataset is the error of what needs a dataset and has none.
+func noDataset(what string) error {
+	return fmt.Errorf("gnb: %s needs a dataset; get one from gnb.Load", what)
+}
+
 // named returns the dataset with the metric of the options and one width of features, and the options with the model's name.
 func (o TrainOptions) named(ctx context.Context, ds *Dataset, model AnyModel, method string) (*Dataset, nodeOptions, error) {
 	var full nodeOptions
@@ -37,7 +42,7 @@ func (o TrainOptions) named(ctx context.Context, ds *Dataset, model AnyModel, me
 		return nil, full, err
 	}
 	if ds == nil {
-		return nil, full, fmt.Errorf("gnb: %s needs a dataset; get one from gnb.Load", method)
+		return nil, full, noDataset(method)
 	}
 	ds, err := feed.OneWidth(ctx, ds, o.Quiet)
 	if err == nil {

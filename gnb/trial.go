@@ -150,13 +150,7 @@ func (w *Worker) trialEvaluation(t *nodeTask, by planning.TrialSpec) (seconds, g
 	}
 	how, times := FullNeighbors, 1.0
 	if o.Eval == "sampled" {
-		ids, err := w.Dataset().Split(splits[0])
-		w.check(err)
-		const batch = 1024 // the default of [Sampled]
-		batches := (len(ids) + batch - 1) / batch
-		if o.EvalBatches > 0 {
-			batches = min(batches, o.EvalBatches)
-		}
+		batches := w.StepsPerEpoch(splits[0], Loader{Fanouts: o.Fanouts, MaxSteps: o.EvalBatches, InOrder: true})
 		how, times = Sampled(o.Fanouts, 0, trialEvaluated), float64(batches)/float64(min(batches, trialEvaluated))
 	}
 	how.Loss = t.how.Loss
@@ -214,7 +208,7 @@ func (w *Worker) reportTrial(ends []time.Time, before, after trialState) {
 	took := after.at.Sub(before.at).Seconds()
 	sums := []float64{
 		after.cpu - before.cpu, float64(after.rows.Remote + after.rows.Disk - before.rows.Remote - before.rows.Disk),
-		float64(readRows(after.rows) - readRows(before.rows)),
+		float64(after.rows.All() - before.rows.All()),
 	}
 	for _, s := range runfile.Stages {
 		sums = append(sums, (after.stages[s] - before.stages[s]).Seconds())
@@ -247,10 +241,6 @@ func (w *Worker) reportTrial(ends []time.Time, before, after trialState) {
 	}
 	w.Result("others", others)
 	w.Result("cpus", after.host.Cores)
-}
-
-func readRows(r runs.FeatureRows) int64 {
-	return r.Own + r.Cached + r.Window + r.Remote + r.Disk + r.GPU
 }
 
 // ownMemory is the anonymous and shared memory of this process, 0 if the system does not say it.

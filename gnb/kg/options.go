@@ -87,8 +87,6 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	switch {
 	case o.Device == "cuda":
 		return errors.New(`kg: Train computes on the CPU; leave Device out, or set it to "cpu"`)
-	case o.Eval == "sampled":
-		return errors.New(`kg: Eval is "sampled"; Train ranks all validation triples ("full") or none ("none")`)
 	case o.Dim < 0 || o.Negatives < 0:
 		return errors.New("kg: Dim and Negatives cannot be negative")
 	case o.Margin < 0 || math.IsNaN(o.Margin) || math.IsInf(o.Margin, 0):

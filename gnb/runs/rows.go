@@ -32,12 +32,15 @@ type FeatureRows struct {
 	Limit   float64 `json:"limit,omitempty"`
 }
 
+// All is the number of rows that batches read.
+func (r FeatureRows) All() int64 { return r.Own + r.Cached + r.Window + r.Remote + r.Disk + r.GPU }
+
 // String lists the shares of the sources: "81 % own, 12 % cached, 3 % in the window, 4 % remote of 52,000 rows; 12 MiB
 // received", or "75 % cached, 5 % in the window, 20 % from disk of 52,000 rows; 12 MiB read at 90 MiB/s in requests of
 // 4.5 KiB, of 95 MiB/s that the disk reaches". Where rows stay on GPUs, "40 % on GPUs" comes first, and
 // "; 30 MiB copied to GPUs" last.
 func (r FeatureRows) String() string {
-	all := r.GPU + r.Own + r.Cached + r.Window + r.Remote + r.Disk
+	all := r.All()
 	if all == 0 {
 		return "no rows"
 	}

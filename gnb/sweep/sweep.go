@@ -229,8 +229,8 @@ func (s *Study) known(number int, trials []TrialResult) []TrialResult {
 // [gnb.ErrInterrupted], and the study has the trials so far. A trial that fails is shown with its
 // reason and does not end the sweep; if all trials fail, Run returns an error.
 func Run(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial) gnb.TrainOptions, o Options) (*Study, error) {
-	if o.Method == methodSeeds {
-		return nil, fmt.Errorf("sweep: Method is %q, that of Repeat; it is one of %s", o.Method, strings.Join(methods, ", "))
+	if err := notRepeat(o.Method); err != nil {
+		return nil, err
 	}
 	of, err := nodes(ds, model)
 	if err != nil {
@@ -247,8 +247,9 @@ func RunTask[O any](ctx context.Context, ds *gnb.Dataset, task *gnb.TaskOf[O], f
 		return nil, errors.New("sweep: RunTask needs a task and a function that makes a trial's options")
 	case o.Metric == "":
 		return nil, errors.New("sweep: RunTask needs the Metric to compare, a value of the runs' results such as val_accuracy")
-	case o.Method == methodSeeds:
-		return nil, fmt.Errorf("sweep: Method is %q, that of Repeat; it is one of %s", o.Method, strings.Join(methods, ", "))
+	}
+	if err := notRepeat(o.Method); err != nil {
+		return nil, err
 	}
 	with := func(t *TrialResult, l gnb.LaunchOptions) (all O, err error) {
 		if err = json.Unmarshal(t.Task, &all); err != nil {
@@ -292,6 +293,14 @@ func RunTask[O any](ctx context.Context, ds *gnb.Dataset, task *gnb.TaskOf[O], f
 		}
 		return shared
 	}, o)
+}
+
+// notRepeat refuses the method that [Repeat] alone uses.
+func notRepeat(method string) error {
+	if method == methodSeeds {
+		return fmt.Errorf("sweep: Method is %q, that of Repeat; it is one of %s", method, strings.Join(methods, ", "))
+	}
+	return nil
 }
 
 // trained is what the trials of a sweep train.

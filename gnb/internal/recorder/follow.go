@@ -35,7 +35,7 @@ func Follow(ctx context.Context, dir string, o Options, owned bool) (*runs.Run, 
 	}
 	asked := ask(ctx, jobOf(dir))
 	defer asked.close()
-	seen := &runs.Run{Dir: dir, Config: r.Config, Result: runs.Result{State: runs.StateRunning, Values: map[string]float64{}, Text: map[string]string{}}}
+	seen := &runs.Run{Dir: dir, Config: r.Config, Result: begun()}
 	end := func(state, reason string) {
 		p.end(state, reason, p.snap.Elapsed)
 		p.close()
@@ -48,7 +48,7 @@ func Follow(ctx context.Context, dir string, o Options, owned bool) (*runs.Run, 
 		on := asked.on() || runfile.InUse(dir) // check before reading, so that the last read sees everything the run wrote
 		restarts := seen.Result.Restarts
 		if replaced(dir, &metrics) { // a restart has cut the metrics
-			seen.Result, next, show = runs.Result{State: runs.StateRunning, Values: map[string]float64{}, Text: map[string]string{}}, 0, p.apply
+			seen.Result, next, show = begun(), 0, p.apply
 			p.restart(0)
 		}
 		next, err = runfile.ReadMetrics(dir, next, func(e runs.Event) {

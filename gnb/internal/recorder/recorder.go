@@ -77,9 +77,14 @@ func New(r *runs.Run, o Options, firstGPU int, removed func() error) (*Recorder,
 	return rec, nil
 }
 
+// begun is the result of a run before its first event.
+func begun() runs.Result {
+	return runs.Result{State: runs.StateRunning, Values: map[string]float64{}, Text: map[string]string{}}
+}
+
 // reread sets the record and the panel to the run's metrics.
 func (rec *Recorder) reread() error {
-	rec.run.Result = runs.Result{State: runs.StateRunning, Values: map[string]float64{}, Text: map[string]string{}}
+	rec.run.Result = begun()
 	if rec.run.Dir != "" {
 		err := rec.run.Events(rec.take)
 		switch {

@@ -61,18 +61,18 @@ func Take(fs *flag.FlagSet, options, from any) {
 		}
 	}
 	to := reflect.ValueOf(options).Elem()
-	taken := reflect.New(to.Type()).Elem()
-	taken.Set(reflect.ValueOf(from).Elem())
-	var theirs []reflect.Value
-	each(taken, func(_ reflect.StructTag, field reflect.Value) { theirs = append(theirs, field) })
-	i := 0
+	var restore []func()
 	each(to, func(tag reflect.StructTag, field reflect.Value) {
 		if given[tag.Get("flag")] {
-			theirs[i].Set(field)
+			mine := reflect.New(field.Type()).Elem()
+			mine.Set(field)
+			restore = append(restore, func() { field.Set(mine) })
 		}
-		i++
 	})
-	to.Set(taken)
+	to.Set(reflect.ValueOf(from).Elem())
+	for _, field := range restore {
+		field()
+	}
 }
 
 // each calls use with the fields of a struct, and of structs within it, that have a tag flag.
@@ -188,10 +188,10 @@ func (f *fanouts) Set(text string) error {
 func SpreadFanouts(fs *flag.FlagSet, layers int) {
 	if f := fs.Lookup("fanout"); f != nil {
 		if v, ok := f.Value.(*fanouts); ok && v.Full {
-			*v.to = v.Hops(min(max(layers, 1), 1<<10)) // more layers are an error of the library
 			if layers == 0 {
-				*v.to = v.Hops(2)
+				layers = 2
 			}
+			*v.to = v.Hops(min(max(layers, 1), 1<<10)) // more layers are an error of the library
 		}
 	}
 }
