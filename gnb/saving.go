@@ -140,7 +140,7 @@ func (w *Worker) stopIfAsked() {
 }
 
 // leave writes the checkpoint of an interrupted run, in a stage that other goroutines do not change
-// meanwhile: a launcher's supervisor waits for it.
+// meanwhile: the supervisor waits for it.
 func (w *Worker) leave(save func() error) error {
 	w.leaving.Store(true)
 	w.p.Stage(runfile.StageSave)

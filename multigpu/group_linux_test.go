@@ -492,12 +492,14 @@ func TestHeldLinesAreShown(t *testing.T) {
 	_ = g.Wait() // it returns the error of the kill
 }
 
+// An interrupted run ends in three seconds at the latest, unless it is writing its checkpoint.
 func TestInterrupt(t *testing.T) {
 	type end struct {
 		kind   string
+		steps  int
 		forced int
 	}
-	ends := []end{{"train", 0}, {"deaf", 2}, {"very deaf", 2}}
+	ends := []end{{"train", 1 << 30, 0}, {"deaf", 0, 2}, {"very deaf", 0, 2}, {"save", 5, 0}}
 	if testing.Short() {
 		ends = ends[:1]
 	}
@@ -505,7 +507,7 @@ func TestInterrupt(t *testing.T) {
 		tc := ends[i]
 		cause := errors.New("the user pressed stop")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		g, err := Start(ctx, Spec{World: 2, RunID: id, Job: testJob{Kind: tc.kind, Rank: -1, Steps: 1 << 30}})
+		g, err := Start(ctx, Spec{World: 2, RunID: id, Job: testJob{Kind: tc.kind, Rank: -1, Steps: tc.steps}})
 		if err != nil {
 			t.Errorf("%s: %v", tc.kind, err)
 			cancel(nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -12,8 +13,9 @@ import (
 
 const (
 	pollEvery = 100 * time.Millisecond
-	// termGrace is how long workers may take to stop after SIGTERM: GoNB kills a cell 5 s after its
-	// interrupt.
+	// gonbPatience is the time after an interrupt at which GoNB kills a cell.
+	gonbPatience = 5 * time.Second
+	// termGrace is how long workers may take to stop after SIGTERM.
 	termGrace = 1 * time.Second
 	// failGrace is how long the other workers may take to leave after one has failed.
 	failGrace = 500 * time.Millisecond
@@ -52,6 +54,7 @@ type supervision struct {
 
 	interrupted   bool
 	interruptedAt time.Time
+	stopBy        time.Time // of an interrupted run: when it is aborted
 	cause         error
 	sentTerm      bool
 	sentKill      bool
@@ -117,19 +120,37 @@ func (s *supervision) stop(cause error) {
 // deadlines sends the signals that are due.
 func (s *supervision) deadlines(now time.Time) {
 	if s.interrupted {
-		since := now.Sub(s.interruptedAt)
-		if since >= stopGrace && !s.sentTerm {
+		if _, _, stage := s.page.rank(0).position(); stage == stageCheckpoint && now.Sub(s.interruptedAt) < saveGrace() {
+			s.stopBy = now.Add(pollEvery)
+		}
+		s.stopBy = later(s.stopBy, s.interruptedAt.Add(stopGrace))
+		if !now.Before(s.stopBy) && !s.sentTerm {
 			s.sentTerm = true
 			s.shared.Abort("it did not stop in time after an interrupt")
 			s.signal(syscall.SIGTERM)
 		}
-		if since >= stopGrace+termGrace {
+		if !now.Before(s.stopBy.Add(termGrace)) {
 			s.killAll()
 		}
 	}
 	if !s.killAt.IsZero() && now.After(s.killAt) {
 		s.killAll()
 	}
+}
+
+// saveGrace is the time after an interrupt within which rank 0 may write a checkpoint.
+func saveGrace() time.Duration {
+	if os.Getenv("GONB_PIPE") != "" { // GoNB kills a cell, and the checkpoint with it
+		return min(checkpointGrace, gonbPatience-termGrace-4*pollEvery)
+	}
+	return checkpointGrace
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func (s *supervision) killAll() {

@@ -3,8 +3,8 @@ package saving
 import "time"
 
 // stopPatience is how long an interrupted rank 0 waits for the end of an iteration before another
-// goroutine writes the checkpoint. The run's supervisor allows 2 s in total, and under a launcher
-// more in a checkpoint.
+// goroutine writes the checkpoint. The run's supervisor allows 2 s in total, and more in a
+// checkpoint.
 const stopPatience = 700 * time.Millisecond
 
 // AwaitStop returns true when the run was asked to stop and its program has not reached the end of an iteration in time, or
