@@ -57,6 +57,10 @@ type Loader struct {
 	// the first one: of the library's layers, a GCNConv with BatchDegrees. It takes two of a batch's
 	// exchanges.
 	InputHalo bool `json:",omitempty"`
+	// Disjoint gives each seed a tree of its own, as PyG's option of that name does: a node that several seeds reach has a
+	// row for each of them, with neighbours of its own. [Batch].Trees says whose tree a row is in. Seeds with times need
+	// it; see [Seeds]. Cooperative batches are refused, and a GPU leaves the sampling to the CPU.
+	Disjoint bool `json:",omitempty"`
 	// Ahead is the number of batches prepared ahead of the one in use; 0 means 2. It bounds the
 	// memory that batches use.
 	Ahead int `json:",omitempty"`
@@ -86,7 +90,7 @@ type plan struct {
 	feed.Loader
 	ids   []int32
 	steps int
-	own   *Seeds // whose items ids are; nil if ids are seeds
+	own   *Items // whose items ids are; nil if ids are seeds
 }
 
 func (w *Worker) plan(split string, l Loader) (plan, error) {
@@ -217,7 +221,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		}
 		one := func(i int) *Batch { return w.sampleShare(s, p, ids, epoch, stepBase, first+i/virtual, i%virtual) }
 		rows, err := fetcher.Open(feed.Loop{
-			Sampler: s, Batches: (p.steps - first) * virtual, Virtual: virtual, Ahead: p.Ahead, Train: purpose == philox.Sample, Picker: p.Sampler, Seeds: p.ids, Items: p.own != nil, Batch: p.Batch, Team: team,
+			Sampler: s, Batches: (p.steps - first) * virtual, Virtual: virtual, Ahead: p.Ahead, Train: purpose == philox.Sample, Picker: p.Sampler, Seeds: p.ids, Items: p.own != nil, Disjoint: p.Disjoint, Batch: p.Batch, Team: team,
 			Sample: func(i int) (*sample.Batch, error) { b := one(i); return b.Batch, b.err },
 		})
 		if err != nil {
@@ -328,29 +332,29 @@ func (w *Worker) hand(b *Batch, purpose philox.Purpose, yield func(*Batch, error
 }
 
 // sampleShare samples the seeds of this worker's virtual rank v at a step.
-func (w *Worker) sampleShare(s feed.Sampler, p plan, ids []int32, epoch, stepBase, step, v int) *Batch {
+func (w *Worker) sampleShare(s sample.Batcher, p plan, ids []int32, epoch, stepBase, step, v int) *Batch {
 	b := &Batch{Last: step == p.steps-1, EndsStep: v == w.job.Virtual-1}
-	seeds := p.seedsOf(ids, step)
-	share := seeds
+	items := p.seedsOf(ids, step)
+	share := Seeds{IDs: items}
+	if p.own == nil {
+		b.global = share
+	}
 	switch {
 	case p.own != nil:
 		if b.err = mapped.Guard(func() (err error) {
-			share, err = w.ownSeeds(b, p, epoch, stepBase+step, seeds, v)
+			share, err = w.seedsOfItems(b, p, epoch, stepBase+step, items, v)
 			return err
 		}); b.err != nil {
 			return b
 		}
-		seeds = b.global
 	case p.Cooperative:
 	case w.feed.parts != nil:
-		share = w.feed.parts.Share(seeds, v)
+		share.IDs = w.feed.parts.Share(items, v)
 	default:
-		from, to := sample.Share(len(seeds), w.p.Rank*w.job.Virtual+v, w.World()*w.job.Virtual)
-		share = seeds[from:to]
+		share = share.Slice(sample.Share(len(items), w.p.Rank*w.job.Virtual+v, w.World()*w.job.Virtual))
 	}
-	b.global = seeds
 	b.err = mapped.Guard(func() error {
-		err := feed.ForStep(s, epoch, stepBase+step, seeds)
+		err := feed.ForStep(s, epoch, stepBase+step, b.global)
 		if err != nil {
 			return err
 		}
@@ -375,13 +379,13 @@ const fewEdges = 1 << 15
 
 // sampler returns a sampler for a loader; it reuses the one of an earlier loop with the same
 // loader. Call done at the end of the loop.
-func (w *Worker) sampler(l feed.Loader, purpose philox.Purpose) (s feed.Sampler, done func(), err error) {
+func (w *Worker) sampler(l feed.Loader, purpose philox.Purpose) (s sample.Batcher, done func(), err error) {
 	within := w.loop.InLoop()
 	if l.Cooperative || w.job.Divided && !(within && divided.IsFar(w.ds)) || w.feed.fetcher.Together(within) {
 		w.check(w.team().Within(within).Enter())
 	}
-	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose, Cooperative: l.Cooperative, Owners: l.Owners, InputHalo: l.Cooperative && l.InputHalo, Within: within && w.job.Divided}
-	s, end, err := w.feed.samplers.Get(key, func(key feed.Key) (feed.Sampler, error) {
+	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose, Cooperative: l.Cooperative, Disjoint: l.Disjoint, Owners: l.Owners, InputHalo: l.Cooperative && l.InputHalo, Within: within && w.job.Divided}
+	s, end, err := w.feed.samplers.Get(key, func(key feed.Key) (sample.Batcher, error) {
 		s, err := w.deviceSampler(key)
 		if err == nil && s == nil {
 			s, err = w.hostSampler(key)
@@ -394,13 +398,13 @@ func (w *Worker) sampler(l feed.Loader, purpose philox.Purpose) (s feed.Sampler,
 	return s, func() { w.check(end()) }, nil
 }
 
-func (w *Worker) hostSampler(k feed.Key) (feed.Sampler, error) {
+func (w *Worker) hostSampler(k feed.Key) (sample.Batcher, error) {
 	threads := w.threads
 	if w.ds.Edges() < fewEdges {
 		threads = 1
 	}
 	c := sample.Config{
-		Picker: k.Picker, Frontier: k.Frontier, Hops: k.Hops,
+		Picker: k.Picker, Frontier: k.Frontier, Hops: k.Hops, Disjoint: k.Disjoint,
 		Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Threads: threads, Transpose: k.Purpose == philox.Sample, TransposeInput: k.Purpose == philox.Sample && w.feed.turnInput,
 	}
 	if k.Cooperative {

@@ -125,7 +125,7 @@ var defaultsCases = map[string]struct {
 			w.Fail(err)
 		}
 		for step := range 3 {
-			b, err := own.Sample(0, step, seeds[:10])
+			b, err := own.Sample(0, step, sample.Seeds{IDs: seeds[:10]})
 			if err != nil {
 				w.Fail(err)
 			}

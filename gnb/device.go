@@ -51,15 +51,20 @@ func (w *Worker) hostFeeds() bool {
 
 // deviceSampler returns the device's sampler for a loop. It is nil if the CPU must sample because
 // the program has a custom Picker or FrontierPicker, the batch is cooperative, or the host feeds the device.
-func (w *Worker) deviceSampler(k feed.Key) (feed.Sampler, error) {
+func (w *Worker) deviceSampler(k feed.Key) (sample.Batcher, error) {
 	if w.gpu == nil || k.Frontier != nil || k.Cooperative || w.hostFeeds() {
 		return nil, nil
 	}
 	s, err := w.gpu.Sampler(sample.Config{
-		Picker: k.Picker, Hops: k.Hops, Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Transpose: k.Purpose == philox.Sample,
+		Picker: k.Picker, Hops: k.Hops, Disjoint: k.Disjoint, Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Transpose: k.Purpose == philox.Sample,
 	})
-	if _, ok := k.Picker.(Labor); ok && s == nil && err == nil {
-		w.Printf("batches are sampled on the CPU: layer-neighbour sampling by Poisson has no GPU kernel")
+	if spec, ok := sample.SpecOf(k.Picker); ok && s == nil && err == nil {
+		switch {
+		case k.Disjoint:
+			w.Printf("batches are sampled on the CPU: disjoint trees have no GPU kernel")
+		case spec.Labor != nil && spec.Labor.Poisson:
+			w.Printf("batches are sampled on the CPU: layer-neighbour sampling by Poisson has no GPU kernel")
+		}
 	}
 	return s, err
 }

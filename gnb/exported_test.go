@@ -196,8 +196,8 @@ func everyMethod(w *gnb.Worker) map[string]func() {
 			}
 		},
 		"BatchesOf": func() {
-			for b := range w.BatchesOf(gnb.Seeds{Items: 4, Of: func(_, _ int, items []int32, lo, hi int) ([]int32, any, error) {
-				return slices.Clone(items[lo:hi]), nil, nil
+			for b := range w.BatchesOf(gnb.Items{Count: 4, Of: func(_, _ int, items []int32, lo, hi int) (gnb.Seeds, any, error) {
+				return gnb.Seeds{IDs: slices.Clone(items[lo:hi])}, nil, nil
 			}}, gnb.Loader{Fanouts: []int{3, 3}}) {
 				_ = b.Items
 			}

@@ -258,9 +258,9 @@ func (w *Worker) countRepeated(p plan, epoch, steps int, each func(step int, b *
 		return b.Batch, b.err
 	}, w.job.Divided, func(step int, mine bool) (*sample.Batch, error) {
 		if !mine {
-			return alone.Sample(epoch, step, nil)
+			return alone.Sample(epoch, step, Seeds{})
 		}
-		return alone.Sample(epoch, step, ids[step*p.Batch:min((step+1)*p.Batch, len(ids))])
+		return alone.Sample(epoch, step, Seeds{IDs: p.seedsOf(ids, step)})
 	})
 	if err == nil {
 		w.AllReduce(counts[:])
@@ -271,7 +271,7 @@ func (w *Worker) countRepeated(p plan, epoch, steps int, each func(step int, b *
 // SingleSteps runs the stages of training steps one after the other, without overlap, in a program with one worker.
 type SingleSteps struct {
 	w    *Worker
-	s    feed.Sampler
+	s    sample.Batcher
 	st   device.Stager
 	done func()
 }

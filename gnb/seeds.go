@@ -12,53 +12,57 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
-// Seeds are mini-batches whose seeds a program chooses itself: an epoch goes through items, such as
-// edges to predict, and each item needs some nodes. See [Worker.BatchesOf].
-type Seeds struct {
+// Seeds are the seed nodes of a batch and, if the task has them, their times: see [sample.Seeds].
+type Seeds = sample.Seeds
+
+// Items are what an epoch goes through if that is not the nodes of a split: edges to predict, triples, graphs, events. Each
+// item needs some seed nodes. See [Worker.BatchesOf].
+type Items struct {
 	// Name is shown with the loop.
 	Name string
-	// Items is the number of items of an epoch. They are numbered from 0.
-	Items int
-	// Of returns the distinct seed nodes for this rank's share, items[lo:hi], of the items of a
-	// step, and a value that the batch carries ([Batch.Value]). It must be a function of its
+	// Count is the number of items of an epoch. They are numbered from 0.
+	Count int
+	// Of returns the seeds for this rank's share, items[lo:hi], of the items of a
+	// step, and a value that the batch carries ([Batch.Value]). Seeds are distinct nodes or, with Loader.Disjoint, any,
+	// which can have times. It must be a function of its
 	// arguments alone: the step is counted over the epoch's loops, and draws that depend on (seed,
 	// epoch, step, item) do not depend on workers. A goroutine calls it ahead of the loop, and again
 	// for the items of the whole step if the run has a digest or the sampler is a [sample.StepPicker]. items must not be kept.
-	Of func(epoch, step int, items []int32, lo, hi int) (seeds []int32, value any, err error)
+	Of func(epoch, step int, items []int32, lo, hi int) (seeds Seeds, value any, err error)
 }
 
 // BatchesOf loops over items in mini-batches, as [Worker.Batches] loops over the nodes of a split:
 // Loader.Batch items per step in a shuffled order, cut into even shares, and sampled around the
-// seeds that s.Of returns for a share, which can be empty. Resumption, virtual ranks and the digest
+// seeds that each.Of returns for a share, which can be empty. Resumption, virtual ranks and the digest
 // are those of Batches. In a dataset in parts shares are even too, so that a batch reads features of
 // other parts than the worker's own, and it has no labels. Cooperative batches are refused, and
 // so is a run in which servers are asked for edges.
-func (w *Worker) BatchesOf(s Seeds, l Loader) iter.Seq[*Batch] {
-	return w.loopOver(cmp.Or(s.Name, "items"), func() (plan, error) {
+func (w *Worker) BatchesOf(each Items, l Loader) iter.Seq[*Batch] {
+	return w.loopOver(cmp.Or(each.Name, "items"), func() (plan, error) {
 		switch {
-		case s.Of == nil:
-			return plan{}, errors.New("gnb: BatchesOf needs the seeds of items, Seeds.Of")
-		case s.Items < 0 || s.Items > math.MaxInt32:
-			return plan{}, fmt.Errorf("gnb: Seeds.Items is %d; an epoch has 0 to %d items", s.Items, math.MaxInt32)
+		case each.Of == nil:
+			return plan{}, errors.New("gnb: BatchesOf needs the seeds of items, Items.Of")
+		case each.Count < 0 || each.Count > math.MaxInt32:
+			return plan{}, fmt.Errorf("gnb: Items.Count is %d; an epoch has 0 to %d items", each.Count, math.MaxInt32)
 		case l.Cooperative:
 			return plan{}, errors.New("gnb: BatchesOf makes no cooperative batches; leave Cooperative out")
 		case w.job.Divided && divided.IsFar(w.Dataset()):
 			return plan{}, fmt.Errorf("gnb: BatchesOf needs the edges of %s on the machines of the workers, and this run asks servers for them; %s", w.Dataset().Name(), feed.WithTopology(w.Dataset()))
 		}
-		p, err := w.planOf(feed.Numbers(s.Items), l)
-		p.own = &s
+		p, err := w.planOf(feed.Numbers(each.Count), l)
+		p.own = &each
 		return p, err
 	})
 }
 
-// ownSeeds returns the seeds of this worker's virtual rank v for the items of a step, and sets what
+// seedsOfItems returns the seeds of this worker's virtual rank v for the items of a step, and sets what
 // the batch says about them.
-func (w *Worker) ownSeeds(b *Batch, p plan, epoch, step int, items []int32, v int) (seeds []int32, err error) {
+func (w *Worker) seedsOfItems(b *Batch, p plan, epoch, step int, items []int32, v int) (seeds Seeds, err error) {
 	lo, hi := sample.Share(len(items), w.p.Rank*w.job.Virtual+v, w.World()*w.job.Virtual)
 	b.Items = items[lo:hi:hi]
 	if w.digest != nil || feed.NeedsSteps(p.Sampler) { // these have the seeds of all ranks
 		if b.global, _, err = p.own.Of(epoch, step, items, 0, len(items)); err != nil {
-			return nil, err
+			return seeds, err
 		}
 	}
 	seeds, b.Value, err = p.own.Of(epoch, step, items, lo, hi)

@@ -7,8 +7,11 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/testkit/dividedtest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -19,15 +22,15 @@ var ownSeeds = gnb.Program("test.own-seeds", func(w *gnb.Worker, bad string) err
 	opt := w.Adam(net, 0.01)
 	w.Digest()
 	seen := make([]float64, ds.Nodes()/2)
-	s := gnb.Seeds{Items: len(seen), Of: func(_, _ int, items []int32, lo, hi int) (seeds []int32, value any, err error) {
+	s := gnb.Items{Count: len(seen), Of: func(_, _ int, items []int32, lo, hi int) (seeds gnb.Seeds, value any, err error) {
 		for _, i := range items[lo:hi] {
-			seeds = append(seeds, 2*i, 2*i+1)
+			seeds.IDs = append(seeds.IDs, 2*i, 2*i+1)
 		}
-		if bad == "repeated" && len(seeds) > 0 {
-			seeds = append(seeds, seeds[0])
+		if bad == "repeated" && seeds.Len() > 0 {
+			seeds.IDs = append(seeds.IDs, seeds.IDs[0])
 		}
 		if bad == "error" {
-			return nil, nil, errors.New("no seeds today")
+			return seeds, nil, errors.New("no seeds today")
 		}
 		return seeds, hi - lo, nil
 	}}
@@ -36,7 +39,7 @@ var ownSeeds = gnb.Program("test.own-seeds", func(w *gnb.Worker, bad string) err
 	case "nothing":
 		s.Of = nil
 	case "negative":
-		s.Items = -1
+		s.Count = -1
 	case "cooperative":
 		l.Cooperative = true
 	}
@@ -83,11 +86,116 @@ func TestBatchesOf(t *testing.T) {
 		}
 	}
 	for bad, want := range map[string]string{
-		"nothing": `BatchesOf needs the seeds of items, Seeds\.Of`, "negative": `Seeds\.Items is -1`, "cooperative": "BatchesOf makes no cooperative batches",
+		"nothing": `BatchesOf needs the seeds of items, Items\.Of`, "negative": `Items\.Count is -1`, "cooperative": "BatchesOf makes no cooperative batches",
 		"repeated": "occurs twice", "error": "no seeds today",
 	} {
 		_, err := gnb.Launch(t.Context(), ownSeeds, bad, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()})
 		readable(t, err, want)
+	}
+}
+
+// trees trains on events: a node at a time, twice in each batch, and every row must belong to the past of its seed.
+var trees = gnb.Program("test.trees", func(w *gnb.Worker, o struct {
+	Batch   int
+	Untimed bool
+}) error {
+	ds := w.Dataset()
+	cfg := gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: 3, Layers: 2}
+	net := gnb.SAGE.New(w, cfg)
+	opt := w.Adam(net, 0.01)
+	w.Digest()
+	hidden := 0.0
+	events := gnb.Items{Name: "events", Count: 300, Of: func(_, _ int, items []int32, lo, hi int) (seeds gnb.Seeds, value any, err error) {
+		var labels []int32
+		for _, i := range items[lo:hi] {
+			for range 2 {
+				seeds.IDs, seeds.Times = append(seeds.IDs, 2*i), append(seeds.Times, int64(i%50))
+				labels = append(labels, i%3)
+			}
+		}
+		if o.Untimed {
+			seeds.Times = nil
+		}
+		return seeds, labels, nil
+	}}
+	for range w.Epochs(2) {
+		for b := range w.BatchesOf(events, gnb.Loader{Fanouts: []int{4, -1}, Batch: o.Batch, Disjoint: true}) {
+			if len(b.Trees) != b.Inputs() || !o.Untimed && len(b.Times) != len(b.Seeds) {
+				return fmt.Errorf("a batch of %d seeds and %d rows has %d times and %d trees", len(b.Seeds), b.Inputs(), len(b.Times), len(b.Trees))
+			}
+			for _, k := range b.Blocks {
+				times := k.Times()
+				for d := range k.NumDst {
+					for e := k.Indptr()[d]; e < k.Indptr()[d+1]; e++ {
+						if !o.Untimed && times[e] > b.Times[b.Trees[d]] {
+							return fmt.Errorf("a seed of time %d sees an edge of time %d", b.Times[b.Trees[d]], times[e])
+						}
+						if b.Trees[k.Indices()[e]] != b.Trees[d] {
+							return fmt.Errorf("an edge leads from tree %d to tree %d", b.Trees[k.Indices()[e]], b.Trees[d])
+						}
+						if times[e] > 40 {
+							hidden++ // seen by few
+						}
+					}
+				}
+			}
+			w.Step(nn.CrossEntropy(net.Forward(b), b.Value.([]int32)), opt)
+		}
+	}
+	seen := []float64{hidden}
+	w.AllReduce(seen)
+	w.Result("late", seen[0])
+	return nil
+})
+
+// Seeds with times see the past alone, each in a tree of its own, and the bits of a run depend neither on workers nor on
+// whether edges and features are in one process, at other ranks, or on disk.
+func TestTreesOfEvents(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
+	times := make([]int64, ds.Edges())
+	for e := range times {
+		times[e] = int64(e * e % 53)
+	}
+	ds = ds.WithGraph(ds.Graph.WithEdgeData(nil, times))
+	whole, bare := dividedtest.Parts(t, ds, divided.Options{}), dividedtest.Parts(t, ds, divided.Options{NoTopology: true})
+	type args = struct {
+		Batch   int
+		Untimed bool
+	}
+	var digest, bits string
+	for _, c := range []struct {
+		name    string
+		ds      *gnb.Dataset
+		workers int
+		plane   gnb.PlaneOptions
+	}{
+		{"one worker", ds, 1, gnb.PlaneOptions{}},
+		{"two workers", ds, 2, gnb.PlaneOptions{}},
+		{"four workers", ds, 4, gnb.PlaneOptions{}},
+		{"parts", whole, 2, gnb.PlaneOptions{}},
+		{"edges and features of others", bare, 2, gnb.PlaneOptions{Cache: "1KB"}},
+		{"features on disk", stored(t, ds, dataset.WriteOptions{}), 2, gnb.PlaneOptions{Features: "disk", Cache: "1KB", CachePolicy: "belady"}},
+	} {
+		run, err := gnb.Launch(t.Context(), trees, args{Batch: 64}, gnb.LaunchOptions{Data: c.ds, Workers: c.workers, VirtualRanks: 4 / c.workers, Threads: 1, Quiet: true, Seed: 3, RunDir: t.TempDir(), PlaneOptions: c.plane})
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		d, b := run.Result.Text["digest"], string(weights(t, run))
+		if digest == "" {
+			digest, bits = d, b
+			if run.Value("late") == 0 {
+				t.Error("no seed has seen a late edge")
+			}
+		}
+		if d != digest || d == "" || b != bits {
+			t.Errorf("%s: the digest %q, and with one worker %q; equal weights: %v", c.name, d, digest, b == bits)
+		}
+	}
+	run, err := gnb.Launch(t.Context(), trees, args{Batch: 64, Untimed: true}, gnb.LaunchOptions{Data: ds, Quiet: true, Seed: 3, RunDir: t.TempDir()})
+	if err != nil || run.Result.Text["digest"] == digest {
+		t.Errorf("without times: %v, digest %v", err, run)
 	}
 }
 
@@ -101,7 +209,7 @@ var ownSampler = gnb.Program("test.own-sampler", func(w *gnb.Worker, _ int) erro
 		return err
 	}
 	for step := range 4 {
-		b, err := s.Sample(0, step, []int32{int32(step), 20, 40})
+		b, err := s.Sample(0, step, sample.Seeds{IDs: []int32{int32(step), 20, 40}})
 		if err != nil {
 			return err
 		}

@@ -127,7 +127,7 @@ func TestNodesOfEachType(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for step := range 3 {
-				b, err := sampler(t, g, c.p, 2).Sample(1, step, seeds)
+				b, err := sampler(t, g, c.p, 2).Sample(1, step, sample.Seeds{IDs: seeds})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -173,7 +173,7 @@ func TestProbabilities(t *testing.T) {
 	const steps = 20000
 	s, got := sampler(t, g, &budget.Sampler{Nodes: []int{1}}, 1), map[int32]float64{}
 	for step := range steps {
-		b, err := s.Sample(0, step, []int32{1, 0})
+		b, err := s.Sample(0, step, sample.Seeds{IDs: []int32{1, 0}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,18 +204,18 @@ func digest(t *testing.T, ds *gnb.Dataset, p *budget.Sampler, world, threads int
 		seeds := order[step*batch : min((step+1)*batch, len(order))]
 		var picks [][]byte
 		for r, s := range ranks {
-			if err := s.ForStep(epoch, step, seeds); err != nil {
+			if err := s.ForStep(epoch, step, sample.Seeds{IDs: seeds}); err != nil {
 				t.Fatal(err)
 			}
 			lo, hi := sample.Share(len(seeds), r, world)
-			b, err := s.Sample(epoch, step, seeds[lo:hi])
+			b, err := s.Sample(epoch, step, sample.Seeds{IDs: seeds[lo:hi]})
 			if err != nil {
 				t.Fatal(err)
 			}
 			picks = append(picks, sample.EncodePicks(b))
 			b.Release()
 		}
-		if err := d.AddStep(seeds, picks); err != nil {
+		if err := d.AddStep(sample.Seeds{IDs: seeds}, picks); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -365,17 +365,17 @@ func TestErrors(t *testing.T) {
 	} {
 		s, err := sample.New(c.g, sample.Config{Picker: c.p})
 		if err == nil {
-			_, err = s.Sample(0, 0, []int32{1})
+			_, err = s.Sample(0, 0, sample.Seeds{IDs: []int32{1}})
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
 	s := sampler(t, ds.Graph, &budget.Sampler{Nodes: []int{1}}, 1)
-	if err := s.ForStep(0, 0, []int32{-1}); err == nil || !strings.Contains(err.Error(), "seed -1 at position 0 is not a node") {
+	if err := s.ForStep(0, 0, sample.Seeds{IDs: []int32{-1}}); err == nil || !strings.Contains(err.Error(), "seed -1 at position 0 is not a node") {
 		t.Errorf("a seed out of range: %v", err)
 	}
-	if _, err := s.Sample(0, 0, []int32{3}); err != nil {
+	if _, err := s.Sample(0, 0, sample.Seeds{IDs: []int32{3}}); err != nil {
 		t.Errorf("after an error: %v", err)
 	}
 	for want, change := range map[string]func(o *gnb.TrainOptions){

@@ -37,7 +37,7 @@ func ExampleSampler() {
 	if err != nil {
 		panic(err)
 	}
-	b, err := s.Sample(0, 0, []int32{3, 5, 8})
+	b, err := s.Sample(0, 0, sample.Seeds{IDs: []int32{3, 5, 8}})
 	if err != nil {
 		panic(err)
 	}

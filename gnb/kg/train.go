@@ -96,12 +96,12 @@ type share struct {
 	block   *nn.Block   // the messages of an encoder
 }
 
-// of implements gnb.Seeds.Of: it returns the items of a share, and the distinct heads as seeds.
-func (t *trainer) of(epoch, step int, items []int32, lo, hi int) (seeds []int32, value any, err error) {
+// of implements gnb.Items.Of: it returns the items of a share, and the distinct heads as seeds.
+func (t *trainer) of(epoch, step int, items []int32, lo, hi int) (seeds gnb.Seeds, value any, err error) {
 	s := &share{ids: append([]int32(nil), items[lo:hi]...), block: t.whole}
 	if t.whole != nil && t.negatives != nil {
 		if s.block, err = t.some(items); err != nil {
-			return nil, nil, err
+			return seeds, nil, err
 		}
 	}
 	from := t.both
@@ -116,7 +116,7 @@ func (t *trainer) of(epoch, step int, items []int32, lo, hi int) (seeds []int32,
 	for _, h := range s.triples.Head {
 		if !seen[h] {
 			seen[h] = true
-			seeds = append(seeds, h)
+			seeds.IDs = append(seeds.IDs, h)
 		}
 	}
 	if t.negatives == nil {
@@ -124,7 +124,7 @@ func (t *trainer) of(epoch, step int, items []int32, lo, hi int) (seeds []int32,
 	}
 	neg, err := t.negatives.Draw(epoch, step, s.ids, s.triples)
 	if err != nil {
-		return nil, nil, err
+		return seeds, nil, err
 	}
 	var all kge.Triples
 	for i, k := 0, t.negatives.PerTriple(); i < s.triples.Len(); i++ {
@@ -147,7 +147,7 @@ func (t *trainer) loader() gnb.Loader {
 
 // Batches implements [gnb.Task].
 func (t *trainer) Batches(int) iter.Seq[*gnb.Batch] {
-	return t.w.BatchesOf(gnb.Seeds{Name: "triples", Items: t.items(), Of: t.of}, t.loader())
+	return t.w.BatchesOf(gnb.Items{Name: "triples", Count: t.items(), Of: t.of}, t.loader())
 }
 
 // Steps implements [gnb.Task].

@@ -232,7 +232,7 @@ func (l *Loader) Batches() iter.Seq[*Batch] {
 func (l *Loader) batches() iter.Seq[*gnb.Batch] {
 	return func(yield func(*gnb.Batch) bool) {
 		loop := l.loop
-		for b := range l.w.BatchesOf(gnb.Seeds{Name: "edges", Items: l.split.Predicted(), Of: loop.seeds}, loop.loader) {
+		for b := range l.w.BatchesOf(gnb.Items{Name: "edges", Count: l.split.Predicted(), Of: loop.seeds}, loop.loader) {
 			if !yield(b) {
 				l.loop = l.newLoop()
 				return
@@ -248,9 +248,9 @@ func pairsIn(b *gnb.Batch) *Batch {
 	return &p
 }
 
-// seeds implements gnb.Seeds.Of: the distinct ends of the edges of a share and of their negatives,
+// seeds implements gnb.Items.Of: the distinct ends of the edges of a share and of their negatives,
 // in the order in which they first occur.
-func (p *loop) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int32, value any, err error) {
+func (p *loop) seeds(epoch, step int, items []int32, lo, hi int) (seeds gnb.Seeds, value any, err error) {
 	l, s := p.l, p.step.Load()
 	if s == nil || s.epoch != epoch || s.step != step {
 		s = &stepEdges{epoch: epoch, step: step, around: l.split.Message}
@@ -263,16 +263,16 @@ func (p *loop) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int32,
 			s.all = edgesAt(l.split.Train.Edges, items)
 		}
 		if err != nil {
-			return nil, nil, err
+			return seeds, nil, err
 		}
 		s.set = l.split.Excluded(s.all)
 		p.step.Store(s)
 	}
 	b, err := l.pairsOf(s, items, lo, hi)
 	if err != nil {
-		return nil, nil, err
+		return seeds, nil, err
 	}
-	seeds, b.Src, b.Dst = numbered(b.Pairs)
+	seeds.IDs, b.Src, b.Dst = numbered(b.Pairs)
 	return seeds, b, nil
 }
 

@@ -106,14 +106,14 @@ func (l *Walks) items() int { return l.nodes * l.o.PerNode }
 
 // batches is Batches with the pairs as Value; see pairsIn.
 func (l *Walks) batches() iter.Seq[*gnb.Batch] {
-	return l.w.BatchesOf(gnb.Seeds{Name: "walks", Items: l.items(), Of: l.seeds}, l.o.Loader)
+	return l.w.BatchesOf(gnb.Items{Name: "walks", Count: l.items(), Of: l.seeds}, l.o.Loader)
 }
 
-// seeds implements gnb.Seeds.Of: the distinct nodes of the pairs of a share and of their negatives.
-func (l *Walks) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int32, value any, err error) {
+// seeds implements gnb.Items.Of: the distinct nodes of the pairs of a share and of their negatives.
+func (l *Walks) seeds(epoch, step int, items []int32, lo, hi int) (seeds gnb.Seeds, value any, err error) {
 	length, window := l.walker.Length(), min(l.o.Window, l.walker.Length())
 	if len(items) > math.MaxInt32/length/window {
-		return nil, nil, fmt.Errorf("links: %d walks of %d steps with windows of %d have more than the 2147483647 pairs that a step numbers; take a smaller Batch", len(items), length, window)
+		return seeds, nil, fmt.Errorf("links: %d walks of %d steps with windows of %d have more than the 2147483647 pairs that a step numbers; take a smaller Batch", len(items), length, window)
 	}
 	of := Edges{}
 	var ids []int32
@@ -121,7 +121,7 @@ func (l *Walks) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int32
 	for k := lo; k < hi; k++ {
 		start, number := items[k]%int32(l.nodes), int(items[k])/l.nodes
 		if err := l.walker.Walk(epoch, start, number, nodes); err != nil {
-			return nil, nil, err
+			return seeds, nil, err
 		}
 		for i := range length {
 			for d := 1; d <= window && i+d <= length && nodes[i+d] >= 0; d++ {
@@ -134,13 +134,13 @@ func (l *Walks) seeds(epoch, step int, items []int32, lo, hi int) (seeds []int32
 	}
 	neg, err := l.negatives.Draw(epoch, step, ids, of)
 	if err != nil {
-		return nil, nil, err
+		return seeds, nil, err
 	}
 	b := &Batch{Edges: of, graph: l.w.Dataset().Graph}
 	if b.Pairs, b.PerEdge, err = pairs.Grouped(of, neg); err != nil {
-		return nil, nil, err
+		return seeds, nil, err
 	}
 	b.PerEdge = l.negatives.PerEdge() // also for a share without pairs
-	seeds, b.Src, b.Dst = numbered(b.Pairs)
+	seeds.IDs, b.Src, b.Dst = numbered(b.Pairs)
 	return seeds, b, nil
 }

@@ -38,7 +38,7 @@ func remote(ds *dataset.Dataset, of []int32, parts int, o Options) ([]float64, e
 			if len(own) == 0 {
 				continue
 			}
-			b, err := s.Sample(0, step, own)
+			b, err := s.Sample(0, step, sample.Seeds{IDs: own})
 			if err != nil {
 				return nil, err
 			}

@@ -10,14 +10,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
-// sampler draws the batches of a run: a [sample.Sampler] or a [sample.Divided].
-type sampler interface {
-	Sample(epoch, step int, seeds []int32) (*sample.Batch, error)
-}
-
 // divided returns a sampler of a dataset in parts whose whole graph has no file here. Its batches are the run's if all parts are on
 // this machine.
-func (j *Job) divided(c sample.Config) (sampler, error) {
+func (j *Job) divided(c sample.Config) (sample.Batcher, error) {
 	p, err := j.open()
 	if err != nil {
 		return nil, err

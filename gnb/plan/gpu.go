@@ -245,22 +245,15 @@ func (j *Job) gpuSampler(train bool) (s *sizes.Sampler, fanouts []int) {
 	}
 	g := j.Data.Graph
 	s = &sizes.Sampler{Nodes: int64(g.NumNodes()), Edges: g.NumEdges(), HasWeights: g.EdgeWeights != nil, Transpose: train}
-	switch p := j.Picker.(type) {
-	case nil:
-		fanouts = j.Fanouts
-	case sample.Fanouts:
-		fanouts = p
-	case sample.Weighted:
-		fanouts, s.ByWeight = p.Fanouts, true
-	case sample.Labor:
-		fanouts = p.Fanouts
-		if p.Poisson {
-			return nil, nil
-		}
-	default:
+	if j.Picker == nil {
+		return s, j.Fanouts
+	}
+	spec, ok := sample.SpecOf(j.Picker)
+	if !ok || spec.Labor != nil && spec.Labor.Poisson {
 		return nil, nil
 	}
-	return s, fanouts
+	s.ByWeight = spec.Weighted
+	return s, spec.Fanouts
 }
 
 // setting returns what the environment says of the place of data.

@@ -183,7 +183,7 @@ type sampled struct {
 }
 
 // sampler returns the sampler of training, and the training nodes.
-func (j *Job) sampler() (sampler, []int32, error) {
+func (j *Job) sampler() (sample.Batcher, []int32, error) {
 	ids, err := j.Data.Split("train")
 	if err != nil {
 		return nil, nil, err
@@ -202,14 +202,14 @@ func (j *Job) sampler() (sampler, []int32, error) {
 }
 
 // sampleShare samples a share of a step, whose seeds are all.
-func sampleShare(s sampler, epoch, step int, all, seeds []int32) (b *sample.Batch, err error) {
+func sampleShare(s sample.Batcher, epoch, step int, all, seeds []int32) (b *sample.Batch, err error) {
 	err = mapped.Guard(func() (err error) {
 		if s, is := s.(*sample.Sampler); is {
-			if err := s.ForStep(epoch, step, all); err != nil {
+			if err := s.ForStep(epoch, step, sample.Seeds{IDs: all}); err != nil {
 				return err
 			}
 		}
-		b, err = s.Sample(epoch, step, seeds)
+		b, err = s.Sample(epoch, step, sample.Seeds{IDs: seeds})
 		return err
 	})
 	return b, err

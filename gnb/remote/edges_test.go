@@ -59,11 +59,11 @@ func TestEdgeData(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := s.Sample(0, 3, ds.Splits["train"][:200])
+			got, err := s.Sample(0, 3, sample.Seeds{IDs: ds.Splits["train"][:200]})
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := whole.Sample(0, 3, ds.Splits["train"][:200])
+			want, err := whole.Sample(0, 3, sample.Seeds{IDs: ds.Splits["train"][:200]})
 			if err != nil {
 				t.Fatal(err)
 			}

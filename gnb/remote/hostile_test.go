@@ -249,7 +249,7 @@ func TestHostileEdges(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = sampler.Sample(0, 0, c.ds.Splits["train"][:20])
+			_, err = sampler.Sample(0, 0, sample.Seeds{IDs: c.ds.Splits["train"][:20]})
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), strings.TrimPrefix(address, "grpc://")) {
 				t.Errorf("the error is %v, want one with %q and the server", err, c.want)
 			}

@@ -307,7 +307,7 @@ func TestLoadProcess(t *testing.T) {
 	right := func(step int, seeds []int32, got *sample.Batch) bool {
 		wholeMu.Lock()
 		defer wholeMu.Unlock()
-		want, err := whole.Sample(1, step, seeds)
+		want, err := whole.Sample(1, step, sample.Seeds{IDs: seeds})
 		if err != nil {
 			t.Error(err)
 			return false
@@ -379,7 +379,7 @@ func ask1(t *testing.T, o loadProcess, i int, end time.Time, right func(int, []i
 		rows.Add(2)
 		step := r.IntN(1000)
 		seeds := sample.EpochOrder(uint64(i), step, ds.Splits["train"])[:1+r.IntN(300)]
-		b, err := s.Sample(1, step, seeds)
+		b, err := s.Sample(1, step, sample.Seeds{IDs: seeds})
 		if err != nil {
 			return err
 		}

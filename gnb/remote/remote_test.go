@@ -180,11 +180,11 @@ func check(t testing.TB, c *remote.Client, ds *dataset.Dataset, rounds int) {
 		got, want := sample.NewDigest(), sample.NewDigest()
 		for step := range rounds {
 			seeds := sample.EpochOrder(uint64(step), 0, ds.Splits["train"])[:50]
-			a, err := s.Sample(2, step, seeds)
+			a, err := s.Sample(2, step, sample.Seeds{IDs: seeds})
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := whole.Sample(2, step, seeds)
+			b, err := whole.Sample(2, step, sample.Seeds{IDs: seeds})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -642,7 +642,7 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := mine.Sample(0, 0, []int32{1}); err == nil || !strings.Contains(err.Error(), "refused the request for the edges of 1 nodes at hop 0") || !strings.Contains(err.Error(), "everyOther, which is not here") {
+	if _, err := mine.Sample(0, 0, sample.Seeds{IDs: []int32{1}}); err == nil || !strings.Contains(err.Error(), "refused the request for the edges of 1 nodes at hop 0") || !strings.Contains(err.Error(), "everyOther, which is not here") {
 		t.Error(err)
 	}
 	s.Stop()

@@ -233,7 +233,7 @@ func (b *Book) inEdges(own []int32) (func(k int) sample.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	batch, err := s.Sample(0, 0, own)
+	batch, err := s.Sample(0, 0, sample.Seeds{IDs: own})
 	if err != nil {
 		return nil, err
 	}

@@ -85,10 +85,8 @@ func sameSamples(t *testing.T, ds *dataset.Dataset, b *divided.Book, ranks []sam
 	got, want := sample.NewDigest(), sample.NewDigest()
 	for step := range 3 {
 		var batches []*sample.Batch
-		for d, smp := range map[*sample.Digest]interface {
-			Sample(epoch, step int, seeds []int32) (*sample.Batch, error)
-		}{got: s, want: whole} {
-			batch, err := smp.Sample(0, step, ds.Splits["train"][20*step:][:20])
+		for d, smp := range map[*sample.Digest]sample.Batcher{got: s, want: whole} {
+			batch, err := smp.Sample(0, step, sample.Seeds{IDs: ds.Splits["train"][20*step:][:20]})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -178,7 +178,7 @@ func TestRecord(t *testing.T) {
 					seeds = append(seeds, v)
 				}
 			}
-			b, err := s.Sample(2, step, seeds)
+			b, err := s.Sample(2, step, sample.Seeds{IDs: seeds})
 			if err != nil {
 				t.Fatal(err)
 			}

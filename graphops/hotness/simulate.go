@@ -97,7 +97,7 @@ func (j *Job) batches(ctx context.Context, parts []int, seed uint64, epoch int, 
 			if ctx.Err() != nil {
 				return fmt.Errorf("hotness: %w", context.Cause(ctx))
 			}
-			b, err := s.Sample(epoch, step, shares[p])
+			b, err := s.Sample(epoch, step, sample.Seeds{IDs: shares[p]})
 			if err != nil {
 				return err
 			}

@@ -47,7 +47,7 @@ func batch(tb testing.TB, g *graphops.Graph, fanouts sample.Fanouts, step int, s
 	if err != nil {
 		tb.Fatal(err)
 	}
-	b, err := s.Sample(0, step, seeds)
+	b, err := s.Sample(0, step, sample.Seeds{IDs: seeds})
 	if err != nil {
 		tb.Fatal(err)
 	}

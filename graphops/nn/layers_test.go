@@ -176,7 +176,7 @@ func TestSharesOfABatch(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				b, err := s.Sample(2, 5, share)
+				b, err := s.Sample(2, 5, sample.Seeds{IDs: share})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -211,7 +211,7 @@ func TestGCNIsUnbiased(t *testing.T) {
 	seeds := []int32{3, 30, 59}
 	sum, square := make([]float64, len(seeds)), make([]float64, len(seeds))
 	for step := range steps {
-		b, err := s.Sample(0, step, seeds)
+		b, err := s.Sample(0, step, sample.Seeds{IDs: seeds})
 		if err != nil {
 			t.Fatal(err)
 		}

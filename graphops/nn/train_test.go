@@ -96,7 +96,7 @@ func TestTrainThreads(t *testing.T) {
 				seeds[i] = int32((step*size + i*3) % n)
 				labels[i] = seeds[i]%(classes+1) - 1
 			}
-			b, err := s.Sample(0, step, seeds)
+			b, err := s.Sample(0, step, sample.Seeds{IDs: seeds})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -117,7 +117,7 @@ func TestTypedModelsLearnRelations(t *testing.T) {
 				seeds[i] = int32((step*100 + i) % 300) // the last hundred items are for the test
 				want[i] = labels[seeds[i]]
 			}
-			b, err := sampler.Sample(step/3, step, seeds)
+			b, err := sampler.Sample(step/3, step, sample.Seeds{IDs: seeds})
 			if err != nil {
 				t.Fatal(err)
 			}

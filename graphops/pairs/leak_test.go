@@ -19,7 +19,7 @@ func TestLeak(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := s.Sample(0, 0, []int32{9, 10, 11, 12, 13})
+		b, err := s.Sample(0, 0, sample.Seeds{IDs: []int32{9, 10, 11, 12, 13}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				}
 				seeds := nodesTo(500)
 				next := func() {
-					b, err := s.Sample(0, 0, seeds)
+					b, err := s.Sample(0, 0, Seeds{IDs: seeds})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -28,6 +28,7 @@ type Answerer struct {
 	k       int // the fanout, MaxInt for all; unused if the picker is asked
 	uniform bool
 	picker  Picker
+	trees   trees      // of the request
 	arrays  []RowArray // of rows
 	found   []Place    // by node of the request
 	ends    []int64
@@ -74,7 +75,7 @@ type answerScratch struct {
 // NewAnswerer returns an Answerer.
 func NewAnswerer(rows Rows, o AnswererOptions) *Answerer {
 	a := &Answerer{rows: rows, arrays: rows.Arrays(), shape: rows.Edges(), o: o}
-	if _, ok := o.Picker.(Labor); o.Picker != nil && !ok {
+	if _, ok := SpecOf(o.Picker); o.Picker != nil && !ok {
 		a.name = pickerName(o.Picker)
 	}
 	return a
@@ -82,13 +83,8 @@ func NewAnswerer(rows Rows, o AnswererOptions) *Answerer {
 
 // pickerName is the value of HopRequest.Picker.
 func pickerName(p Picker) string {
-	switch p := p.(type) {
-	case Fanouts:
-		return UniformPicker
-	case Weighted:
-		return WeightedPicker
-	case Labor:
-		return p.name()
+	if spec, ok := SpecOf(p); ok {
+		return spec.name()
 	}
 	return fmt.Sprintf("%T", p)
 }
@@ -105,7 +101,9 @@ func (a *Answerer) Answer(q *HopRequest, r *HopReply) error {
 	}
 	switch q.Picker {
 	case UniformPicker:
-		a.uniform = true
+		if a.uniform = q.Seeds.Len() == 0; !a.uniform {
+			a.picker, a.asker.name = uniformOf(q.Fanout), "sample.Fanouts"
+		}
 	case WeightedPicker:
 		if !a.shape.Weighted {
 			return errors.New("sample: a request picks by edge weights, but the graph here has none; take sample.Fanouts")
@@ -121,6 +119,15 @@ func (a *Answerer) Answer(q *HopRequest, r *HopReply) error {
 		a.picker, a.asker.name = picked, "sample.Labor"
 	}
 	a.h.enter(&Hop{Index: q.Hop, seed: q.Seed, epoch: q.Epoch, step: q.Step, c3: philox.C3(philox.Purpose(q.Purpose), q.Hop, q.Epoch)})
+	a.trees.plant(&Config{Disjoint: q.Seeds.Len() > 0, Seed: q.Seed}, q.Seeds)
+	for i, tree := range q.Trees {
+		if uint(tree) >= uint(len(a.trees.roots)) {
+			return fmt.Errorf("sample: a request has node %d in tree %d, but it has the trees of %d seeds", q.Nodes[i], tree, len(a.trees.roots))
+		}
+	}
+	if q.Seeds.Times != nil && !a.shape.Times {
+		return errors.New("sample: a request has seeds with times, but the edges here have none")
+	}
 	n := len(q.Nodes)
 	a.found, a.ends = resize(a.found, n), resize(a.ends, n)
 	r.Counts, r.First = resize(r.Counts, n), resize(r.First, n)
@@ -176,7 +183,14 @@ func also(name string) string {
 	return " and " + name
 }
 
-var _ Picker = weightedOf(0)
+// uniformOf is [Fanouts] with one fanout at every hop.
+type uniformOf int
+
+func (k uniformOf) Pick(h *Hop, _ int32, nbrs, out []int32) []int32 {
+	return h.Uniform(len(nbrs), int(k), out)
+}
+
+var _, _ Picker = weightedOf(0), uniformOf(0)
 
 // weightedOf is [Weighted] with one fanout at every hop.
 type weightedOf int
@@ -253,9 +267,12 @@ func (a *Answerer) pick(w *answerScratch, c *answerChunk, lo, hi int) {
 				}
 				nbrs = w.nbrs
 			}
-			w.hop.At(v)
 			w.hop.pos, w.hop.weights, w.hop.times, w.hop.types = row.First, row.Weights(), row.Times(), row.Types()
-			out := a.picker.Pick(&w.hop, v, nbrs, w.out[:0:cap(w.out)])
+			tree := int32(0)
+			if len(a.q.Trees) > 0 {
+				tree = a.q.Trees[i]
+			}
+			out := w.hop.pickFor(a.picker, &a.trees, tree, v, nbrs, w.out[:0:cap(w.out)])
 			// Copying lets the picker return any slice, including one of its own.
 			c.picks = append(c.picks, out...)
 			if c.err = a.asker.sorted(a.h.Index, v, c.picks[before:], len(nbrs)); c.err != nil {

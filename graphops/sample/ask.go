@@ -40,7 +40,6 @@ func (s *Sampler) pickChunk(chunk int, w *scratch) (ok bool) {
 		v = dst[i]
 		if r := s.rows[lo+i]; r.n > 0 {
 			nbrs := s.g.Indices[r.at:][:r.n:r.n]
-			w.hop.At(v)
 			w.hop.pos = r.at
 			if all := s.g.EdgeWeights; all != nil {
 				w.hop.weights = all[r.at:][:r.n:r.n]
@@ -51,7 +50,11 @@ func (s *Sampler) pickChunk(chunk int, w *scratch) (ok bool) {
 			if all := s.g.EdgeTypes; all != nil {
 				w.hop.types = all[r.at:][:r.n:r.n]
 			}
-			out := s.picker.Pick(&w.hop, v, nbrs, w.out[:0:cap(w.out)])
+			tree := int32(0)
+			if s.c.Disjoint {
+				tree = x.trees[lo+i]
+			}
+			out := w.hop.pickFor(s.picker, &s.trees, tree, v, nbrs, w.out[:0:cap(w.out)])
 			// Copying lets the picker return any slice, including one of its own.
 			before := len(c.picks)
 			c.picks = append(c.picks, out...)

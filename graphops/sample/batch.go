@@ -17,7 +17,12 @@ import (
 type Batch struct {
 	Epoch, Step int
 	// Seeds is a copy of the given seeds, in their order.
-	Seeds  []int32
+	Seeds []int32
+	// Times are copies of the times of the seeds; nil if they have none.
+	Times []int64
+	// Trees is the tree of each row of InputIDs: the position of its seed in Seeds. A nearer hop has the first of these
+	// rows. It is nil unless trees are disjoint (Config.Disjoint).
+	Trees  []int32
 	Blocks []*graphops.Block
 	// Back, if not nil, is called by Release. It takes back the memory of a batch that was not made
 	// by a Sampler, such as a batch on a device.
@@ -30,6 +35,8 @@ type Batch struct {
 // memory holds the arrays of one batch.
 type memory struct {
 	ids      []int32
+	trees    []int32 // by row, if trees are disjoint
+	times    []int64 // of the seeds
 	seedRows []int32
 	hops     []edges
 	structs  []graphops.Block   // by hop
@@ -102,7 +109,7 @@ func (b *Batch) Release() {
 	default:
 		return
 	}
-	b.Back, b.mem, b.owner, b.Seeds, b.Blocks = nil, nil, nil, nil, nil
+	b.Back, b.mem, b.owner, b.Seeds, b.Times, b.Trees, b.Blocks = nil, nil, nil, nil, nil, nil, nil
 }
 
 func (b *Batch) String() string {

@@ -112,7 +112,7 @@ func benchSample(b *testing.B, g *graphops.Graph, ids []int32, c Config) {
 	best := benchBatches(b, s, ids)
 	floor := math.Inf(1)
 	for step := range 20 {
-		batch, err := s.Sample(2, step, benchSeeds(ids, step))
+		batch, err := s.Sample(2, step, Seeds{IDs: benchSeeds(ids, step)})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -126,11 +126,11 @@ func benchSeeds(ids []int32, step int) []int32 { return ids[step*1024%(len(ids)-
 
 // benchBatches measures a sampler, and returns the seconds of its fastest batch.
 func benchBatches(b *testing.B, s interface {
-	Sample(epoch, step int, seeds []int32) (*Batch, error)
+	Sample(epoch, step int, seeds Seeds) (*Batch, error)
 }, ids []int32,
 ) (best float64) {
 	for step := range 3 {
-		batch, err := s.Sample(1, step, benchSeeds(ids, step))
+		batch, err := s.Sample(1, step, Seeds{IDs: benchSeeds(ids, step)})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func benchBatches(b *testing.B, s interface {
 	before := cpuSeconds()
 	for b.Loop() {
 		start := time.Now()
-		batch, err := s.Sample(0, step, benchSeeds(ids, step))
+		batch, err := s.Sample(0, step, Seeds{IDs: benchSeeds(ids, step)})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func BenchmarkCooperative(b *testing.B) {
 			var wg sync.WaitGroup
 			for _, s := range ranks {
 				wg.Go(func() {
-					batch, err := s.Sample(0, step, seeds(step))
+					batch, err := s.Sample(0, step, Seeds{IDs: seeds(step)})
 					if err != nil {
 						b.Error(err)
 						return

@@ -122,6 +122,9 @@ func NewCooperative(g *graphops.Graph, c Config, p Peers) (*Cooperative, error) 
 	if isStepPicker(c.Picker) {
 		return nil, fmt.Errorf("sample: a %T picks by all seeds of a step on each rank, but in a cooperative batch each rank has a part of them; use another Picker", c.Picker)
 	}
+	if err := c.checkDisjoint("a Cooperative sampler", "it saves the work of nodes that several seeds reach"); err != nil {
+		return nil, err
+	}
 	if c.Frontier != nil {
 		return nil, errors.New("sample: a FrontierPicker picks for a whole frontier, but in a cooperative batch each rank has a part of it; use a Picker")
 	}
@@ -171,19 +174,25 @@ func (c *Cooperative) agree() error {
 
 // Sample draws this rank's part of the batch of the given seeds, which are all seeds of a step.
 // All ranks call it with the same arguments. Otherwise it is as [Sampler.Sample].
-func (c *Cooperative) Sample(epoch, step int, seeds []int32) (*Batch, error) {
+func (c *Cooperative) Sample(epoch, step int, seeds Seeds) (*Batch, error) {
 	if err := c.s.enter(epoch, step); err != nil {
 		return nil, err
 	}
 	defer c.s.busy.Store(false)
+	if err := c.s.c.checkTimes(seeds, c.s.g.EdgeShape()); err != nil {
+		return nil, err
+	}
 	m := c.s.memory()
 	b := &Batch{Epoch: epoch, Step: step, owner: c.s, mem: m}
-	if err := c.sample(b, seeds); err != nil {
+	if err := c.sample(b, seeds.IDs); err != nil {
 		c.s.keep(m)
 		return nil, err
 	}
 	return b, nil
 }
+
+// Hops is the number of hops, which is the number of blocks of each batch.
+func (c *Cooperative) Hops() int { return c.s.c.Hops }
 
 // ErrLeft matches the error of sampling together with a rank that samples no more batches of the loop.
 var ErrLeft = errors.New("left the loop over batches")
@@ -352,17 +361,17 @@ func (c *Cooperative) begin(m *memory, seeds []int32) error {
 	s, nodes := c.s, c.s.g.NumNodes()
 	own := c.seeds[:0]
 	c.global = c.global[:0]
+	if err := (Seeds{IDs: seeds}).Check(nodes); err != nil {
+		return err
+	}
 	for i, v := range seeds {
-		if uint(v) >= uint(nodes) {
-			return fmt.Errorf("sample: seed %d at position %d is not a node: the graph's nodes are 0 to %d", v, i, nodes-1)
-		}
 		if c.ownerOf(v) == c.p.Rank {
 			own = append(own, v)
 			c.global = append(c.global, int32(i))
 		}
 	}
 	c.seeds = own
-	if err := s.seeds(m, own); err != nil {
+	if err := s.seeds(m, Seeds{IDs: own}); err != nil {
 		return err
 	}
 	if m.coop == nil {

@@ -348,20 +348,20 @@ func TestCooperative(t *testing.T) {
 			}
 			for step := range steps {
 				if step == 1 { // between batches of one turn
-					other, err := s.Sample(3, 0, seedsOf(2))
+					other, err := s.Sample(3, 0, sample.Seeds{IDs: seedsOf(2)})
 					if err != nil {
 						return err
 					}
 					other.Release()
 				}
 				if step == steps-1 { // reuses the memory of the first batch
-					again, err := s.Sample(2, 0, seedsOf(0))
+					again, err := s.Sample(2, 0, sample.Seeds{IDs: seedsOf(0)})
 					if err != nil {
 						return err
 					}
 					again.Release()
 				}
-				if parts[step][rank], err = s.Sample(2, step, seedsOf(step)); err != nil {
+				if parts[step][rank], err = s.Sample(2, step, sample.Seeds{IDs: seedsOf(step)}); err != nil {
 					return err
 				}
 			}
@@ -383,7 +383,7 @@ func TestCooperative(t *testing.T) {
 				picks = append(picks, sample.EncodePicks(p))
 				edges += p.Edges()
 			}
-			if err := union.AddStep(seeds, picks); err != nil {
+			if err := union.AddStep(sample.Seeds{IDs: seeds}, picks); err != nil {
 				t.Fatal(err)
 			}
 			if edges != one.Edges() {
@@ -422,7 +422,7 @@ func TestCooperativeLeave(t *testing.T) {
 		return together(newHub(3), func(rank int, p sample.Peers) error {
 			s, err := sample.NewCooperative(g, sample.Config{Picker: sample.Fanouts{3, 2}}, p)
 			if err == nil {
-				_, err = s.Sample(0, 0, all(9))
+				_, err = s.Sample(0, 0, sample.Seeds{IDs: all(9)})
 			}
 			if err != nil || leaves(rank) {
 				if err == nil {
@@ -430,7 +430,7 @@ func TestCooperativeLeave(t *testing.T) {
 				}
 				return err
 			}
-			_, err = s.Sample(0, 1, all(9))
+			_, err = s.Sample(0, 1, sample.Seeds{IDs: all(9)})
 			return err
 		})
 	}
@@ -462,7 +462,7 @@ func TestTurnsLeave(t *testing.T) {
 			for range 2 { // the second loop begins as the first did
 				s.Foresee(0, 0, end, func(step int) []int32 { return all(9 + step) })
 				for step := range samples(rank) {
-					b, err := s.Sample(0, step, all(9+step))
+					b, err := s.Sample(0, step, sample.Seeds{IDs: all(9 + step)})
 					if err != nil {
 						return err
 					}
@@ -515,7 +515,7 @@ func TestTurnsFail(t *testing.T) {
 			}
 			s.Foresee(0, 0, 2, func(step int) []int32 { return seeds(rank, step, true) })
 			for step := range 2 {
-				if _, err := s.Sample(0, step, seeds(rank, step, false)); err != nil {
+				if _, err := s.Sample(0, step, sample.Seeds{IDs: seeds(rank, step, false)}); err != nil {
 					return err
 				}
 			}
@@ -583,7 +583,7 @@ func TestCooperativeRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = s.Sample(0, 0, c.seeds); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err = s.Sample(0, 0, sample.Seeds{IDs: c.seeds}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("seeds %v: %v, want %q", c.seeds, err, c.want)
 		}
 	}
@@ -616,7 +616,7 @@ func TestWrongOwners(t *testing.T) {
 			p.Owners = c.owners(rank)
 			s, err := sample.NewCooperative(g, sample.Config{Picker: sample.Fanouts{-1}}, p)
 			if err == nil {
-				_, err = s.Sample(0, 0, all(9))
+				_, err = s.Sample(0, 0, sample.Seeds{IDs: all(9)})
 			}
 			return err
 		})

@@ -166,7 +166,7 @@ func (c *Cooperative) expandWhole(epoch, step int, seeds []int32) error {
 		}
 	}
 	m := t.whole
-	if err := s.seeds(m, seeds); err != nil {
+	if err := s.seeds(m, Seeds{IDs: seeds}); err != nil {
 		return err
 	}
 	s.rows, t.blocks = s.rows[:0], t.blocks[:0]

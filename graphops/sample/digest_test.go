@@ -55,7 +55,7 @@ func digestOf(t *testing.T, g *graphops.Graph, train []int32, c digestCase, worl
 			picks = append(picks, sample.EncodePicks(b))
 			b.Release()
 		}
-		if err := d.AddStep(seeds, picks); err != nil {
+		if err := d.AddStep(sample.Seeds{IDs: seeds}, picks); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestDigestOfNothing(t *testing.T) {
 	if d.Sum() != empty || d.Steps() != 1 {
 		t.Errorf("the digest of an empty batch is %s after %d steps", d.Sum(), d.Steps())
 	}
-	if err := d.AddStep(nil, nil); err != nil {
+	if err := d.AddStep(sample.Seeds{}, nil); err != nil {
 		t.Errorf("no ranks: %v", err)
 	}
 }
@@ -184,7 +184,7 @@ func TestDigestErrors(t *testing.T) {
 	d := sample.NewDigest()
 	before := d.Sum()
 	for _, c := range cases {
-		if err := d.AddStep([]int32{1}, c.in); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := d.AddStep(sample.Seeds{IDs: []int32{1}}, c.in); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
 	}
@@ -219,14 +219,14 @@ func FuzzAddStep(f *testing.F) {
 	f.Add([]byte{255, 255, 255, 255}, []byte{1, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		d := sample.NewDigest()
-		if err := d.AddStep(nil, [][]byte{a, a}); err != nil {
+		if err := d.AddStep(sample.Seeds{}, [][]byte{a, a}); err != nil {
 			return
 		}
 		once := sample.NewDigest()
-		if err := once.AddStep(nil, [][]byte{a}); err != nil || once.Sum() != d.Sum() {
+		if err := once.AddStep(sample.Seeds{}, [][]byte{a}); err != nil || once.Sum() != d.Sum() {
 			t.Fatalf("one rank: %v; two ranks with the same picks: no error", err)
 		}
-		_ = d.AddStep(nil, [][]byte{a, b})
+		_ = d.AddStep(sample.Seeds{}, [][]byte{a, b})
 	})
 }
 

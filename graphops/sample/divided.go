@@ -35,7 +35,7 @@ const MaxOwners = 1 << 16
 //
 // Like a Sampler, it is for one goroutine at a time. Cost: per hop, one exchange of 4 bytes for each
 // node reached so far, and of 12 bytes back for each of these nodes and 8 for each of their edges,
-// with what the edge has.
+// with what the edge has. Disjoint trees take 4 bytes more for each node, and the seeds for each owner.
 type Divided struct {
 	s *Sampler
 	d Division
@@ -43,6 +43,7 @@ type Divided struct {
 	requests []HopRequest
 	part     []int32   // of each node reached
 	nodes    [][]int32 // the nodes reached, by part, in the order in which they were reached
+	trees    [][]int32 // their trees, if trees are disjoint
 	next     []cursor  // by part: the next node of its owner's reply
 	ends     []int     // by owner: edges of the parts so far
 }
@@ -74,10 +75,10 @@ func NewDivided(d Division, c Config) (*Divided, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := c.Picker.(Weighted); ok && !d.Edges.Weighted {
+	if needsWeights(c.Picker) && !d.Edges.Weighted {
 		return nil, errors.New("sample: sample.Weighted needs edge weights, but the divided graph has none; take sample.Fanouts")
 	}
-	t := &Divided{s: newSampler(d.Nodes, c, name), d: d, requests: make([]HopRequest, d.Owners), nodes: make([][]int32, len(d.OwnerOf)), next: make([]cursor, len(d.OwnerOf)), ends: make([]int, d.Owners)}
+	t := &Divided{s: newSampler(d.Nodes, c, name), d: d, requests: make([]HopRequest, d.Owners), nodes: make([][]int32, len(d.OwnerOf)), trees: make([][]int32, len(d.OwnerOf)), next: make([]cursor, len(d.OwnerOf)), ends: make([]int, d.Owners)}
 	for o := range t.requests {
 		t.requests[o] = HopRequest{Seed: c.Seed, Purpose: t.s.c.Purpose, Picker: pickerName(c.Picker)}
 	}
@@ -91,12 +92,15 @@ func NewDivided(d Division, c Config) (*Divided, error) {
 func (t *Divided) Hops() int { return t.s.c.Hops }
 
 // Sample draws the batch of the given seeds, as [Sampler.Sample] does.
-func (t *Divided) Sample(epoch, step int, seeds []int32) (*Batch, error) {
+func (t *Divided) Sample(epoch, step int, seeds Seeds) (*Batch, error) {
 	s := t.s
 	if err := s.enter(epoch, step); err != nil {
 		return nil, err
 	}
 	defer s.busy.Store(false)
+	if err := s.c.checkTimes(seeds, t.d.Edges); err != nil {
+		return nil, err
+	}
 	m := s.memory()
 	b := &Batch{Epoch: epoch, Step: step, owner: s, mem: m}
 	if err := t.sample(b, seeds); err != nil {
@@ -106,14 +110,19 @@ func (t *Divided) Sample(epoch, step int, seeds []int32) (*Batch, error) {
 	return b, nil
 }
 
-func (t *Divided) sample(b *Batch, seeds []int32) error {
+func (t *Divided) sample(b *Batch, seeds Seeds) error {
 	s, m := t.s, b.mem
 	if err := s.seeds(m, seeds); err != nil {
 		return err
 	}
 	t.part = t.part[:0]
 	for p := range t.nodes {
-		t.nodes[p] = t.nodes[p][:0]
+		t.nodes[p], t.trees[p] = t.nodes[p][:0], t.trees[p][:0]
+	}
+	for o := range t.requests {
+		if t.requests[o].Trees = nil; s.c.Disjoint {
+			t.requests[o].Seeds = seeds
+		}
 	}
 	for hop := range s.c.Hops {
 		dst := len(m.ids)
@@ -121,13 +130,19 @@ func (t *Divided) sample(b *Batch, seeds []int32) error {
 			return err
 		}
 		e := &m.hops[hop]
-		m.ids = s.numbers.Number(m.ids, e.indices)
+		if s.c.Disjoint {
+			for d := range dst {
+				m.ids, m.trees = s.trees.rows.number(m.ids, m.trees, e.indices[e.indptr[d]:e.indptr[d+1]], m.trees[d])
+			}
+		} else {
+			m.ids = s.numbers.Number(m.ids, e.indices)
+		}
 		s.made[hop] = graphops.HostBlock{
 			NumDst: dst, NumSrc: len(m.ids), Level: hop, Degrees: t.d.Degrees,
 			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.data.Weights, Edges: e.data,
 		}
 	}
-	s.close(b, len(seeds))
+	s.close(b, seeds)
 	return nil
 }
 
@@ -138,17 +153,14 @@ func (t *Divided) ask(b *Batch, hop int) error {
 	for o := range t.requests {
 		q := &t.requests[o]
 		q.Epoch, q.Step, q.Hop, q.Nodes = b.Epoch, b.Step, hop, q.Nodes[:0]
-		switch p := c.Picker.(type) {
-		case Fanouts:
-			q.Fanout = p[hop]
-		case Weighted:
-			q.Fanout = p.Fanouts[hop]
-		case Labor:
-			q.Fanout = p.Fanouts[hop]
+		q.Trees = q.Trees[:0]
+		if spec, ok := SpecOf(c.Picker); ok {
+			q.Fanout = spec.Fanouts[hop]
 		}
 	}
 	// An owner gets its nodes part after part, because it reads the edges of one part faster than those of many in turn.
-	for _, v := range m.ids[len(t.part):] {
+	for row := len(t.part); row < len(m.ids); row++ {
+		v := m.ids[row]
 		part := int32(0)
 		if t.d.Part != nil {
 			if part = t.d.Part[v]; uint(part) >= uint(len(t.d.OwnerOf)) {
@@ -157,11 +169,15 @@ func (t *Divided) ask(b *Batch, hop int) error {
 		}
 		t.part = append(t.part, part)
 		t.nodes[part] = append(t.nodes[part], v)
+		if c.Disjoint {
+			t.trees[part] = append(t.trees[part], m.trees[row])
+		}
 	}
 	for p, nodes := range t.nodes {
 		q := &t.requests[t.d.OwnerOf[p]]
 		t.next[p].node = len(q.Nodes)
 		q.Nodes = append(q.Nodes, nodes...)
+		q.Trees = append(q.Trees, t.trees[p]...)
 	}
 	replies, err := t.d.Ask(t.requests)
 	if err != nil {

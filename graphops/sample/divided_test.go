@@ -201,7 +201,7 @@ type labor struct{}
 func (labor) Pick(h *sample.Hop, v int32, nbrs, out []int32) []int32 {
 	for i, u := range nbrs {
 		h.At(u)
-		if h.Float32() < 0.4 || h.EdgePos()%7 == 3 {
+		if h.Float32() < 0.4 || h.Position(0)%7 == 3 {
 			out = append(out, int32(i))
 		}
 	}
@@ -252,6 +252,9 @@ func (replacing) Pick(h *sample.Hop, _ int32, nbrs, out []int32) []int32 {
 // sameBatch compares two batches by row, edge and bit.
 func sameBatch(t rapid.TB, got, want *sample.Batch) {
 	t.Helper()
+	if !slices.Equal(got.Trees, want.Trees) || !slices.Equal(got.Times, want.Times) {
+		t.Fatalf("trees %v and times %v, want %v and %v", got.Trees, got.Times, want.Trees, want.Times)
+	}
 	if !slices.Equal(got.Seeds, want.Seeds) || len(got.Blocks) != len(want.Blocks) {
 		t.Fatalf("seeds %v and %d blocks, want %v and %d", got.Seeds, len(got.Blocks), want.Seeds, len(want.Blocks))
 	}
@@ -338,6 +341,8 @@ func TestDivided(t *testing.T) {
 			g = g.WithEdgeWeights(w)
 		}
 		g = g.WithEdgeData(edgeData(len(g.Indices), rapid.SampledFrom([]string{"", "f32", "f16"}).Draw(t, "features"), rapid.Bool().Draw(t, "times")))
+		disjoint := rapid.Bool().Draw(t, "disjoint")
+		timed := disjoint && g.EdgeTimes != nil && rapid.Bool().Draw(t, "times of seeds")
 		owners := rapid.IntRange(1, 4).Draw(t, "owners")
 		ownerOf := rapid.SliceOfN(rapid.IntRange(0, owners-1), 1, 6).Draw(t, "owner of part")
 		of := make([]int32, nodes)
@@ -347,6 +352,7 @@ func TestDivided(t *testing.T) {
 			of[v] = int32(r.IntN(used))
 		}
 		c := pickers[name]
+		c.Disjoint = disjoint
 		c.Seed, c.Threads, c.Transpose, c.TransposeInput = 5, rapid.IntRange(1, 2).Draw(t, "threads"), true, rapid.Bool().Draw(t, "transpose input")
 		d := divide(t, g, of, ownerOf, owners, sample.AnswererOptions{Picker: c.Picker, Threads: c.Threads})
 		s, err := sample.NewDivided(d, c)
@@ -361,11 +367,21 @@ func TestDivided(t *testing.T) {
 		order := sample.EpochOrder(2, 0, all(nodes))
 		for step := range 4 {
 			n := rapid.IntRange(0, min(nodes, 40)).Draw(t, "seeds")
-			b, err := s.Sample(7, step, order[:n])
+			seeds := sample.Seeds{IDs: slices.Clone(order[:n])}
+			if disjoint && n > 1 {
+				seeds.IDs[n-1] = seeds.IDs[0]
+			}
+			if timed {
+				seeds.Times = rapid.SliceOfN(rapid.Int64Range(-60, 60), n, n).Draw(t, "times")
+			}
+			b, err := s.Sample(7, step, seeds)
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := mustSample(t, whole, 7, step, order[:n])
+			w, err := whole.Sample(7, step, seeds)
+			if err != nil {
+				t.Fatal(err)
+			}
 			sameBatch(t, b, w)
 			if x, y := convolve(t, b), convolve(t, w); !slices.Equal(x, y) {
 				t.Fatalf("step %d: a GCN outputs %v, want %v", step, x, y)
@@ -474,14 +490,14 @@ func TestDividedRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Sample(0, 0, c.seeds); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := s.Sample(0, 0, sample.Seeds{IDs: c.seeds}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 	damaged := with(func(d *sample.Division) { d.Owners, d.OwnerOf, d.Part = 2, []int{0, 1}, slices.Repeat([]int32{2}, 50) })
 	if s, err := sample.NewDivided(damaged, sample.Config{Picker: sample.Fanouts{2}}); err != nil {
 		t.Error(err)
-	} else if _, err := s.Sample(0, 0, all(3)); err == nil || !strings.Contains(err.Error(), "node 0 is in part 2") {
+	} else if _, err := s.Sample(0, 0, sample.Seeds{IDs: all(3)}); err == nil || !strings.Contains(err.Error(), "node 0 is in part 2") {
 		t.Errorf("a node in a part that does not exist gave %v", err)
 	}
 }

@@ -65,7 +65,7 @@ func TestPickersSeeTimes(t *testing.T) {
 	const before = 150_000
 	latest := pickFunc(func(h *sample.Hop, v int32, nbrs, out []int32) []int32 {
 		times, best := h.Times(), -1
-		if len(times) != len(nbrs) || len(times) > 0 && times[0] != g.EdgeTimes[h.EdgePos()] {
+		if len(times) != len(nbrs) || len(times) > 0 && times[0] != g.EdgeTimes[h.Position(0)] {
 			t.Errorf("node %d has %d in-edges and %d times", v, len(nbrs), len(times))
 		}
 		for i, at := range times {

@@ -18,7 +18,7 @@ func Example() {
 	order := sample.EpochOrder(1, 0, []int32{2, 3, 4})
 	nodes := map[int32]bool{}
 	for step := range (len(order) + 1) / 2 {
-		b, err := s.Sample(0, step, order[2*step:min(2*step+2, len(order))])
+		b, err := s.Sample(0, step, sample.Seeds{IDs: order[2*step : min(2*step+2, len(order))]})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -44,12 +44,12 @@ type heavy struct {
 func (p heavy) Hops() int { return 1 }
 
 func (p heavy) Pick(h *sample.Hop, _ int32, nbrs []int32, out []int32) []int32 {
-	w := p.Weight[h.EdgePos():]
+	w := func(i int) float32 { return p.Weight[h.Position(i)] }
 	taken := make([]bool, len(nbrs))
 	for range min(p.K, len(nbrs)) {
 		best := -1
 		for i := range nbrs {
-			if !taken[i] && (best < 0 || w[i] > w[best]) {
+			if !taken[i] && (best < 0 || w(i) > w(best)) {
 				best = i
 			}
 		}
@@ -68,7 +68,7 @@ func ExamplePicker() {
 		fmt.Println(err)
 		return
 	}
-	b, err := s.Sample(0, 0, []int32{3})
+	b, err := s.Sample(0, 0, sample.Seeds{IDs: []int32{3}})
 	fmt.Println(b.InputIDs(), err)
 	// Output: [3 1 2] <nil>
 }

@@ -2,6 +2,8 @@ package sample
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -92,9 +94,7 @@ var _ Picker = (*Excluding)(nil)
 // each call of a step. The set must be that of the whole step, not of one rank's share, for the
 // picks not to depend on workers.
 //
-// The other picker sees the remaining in-edges as the node's in-edges, with their weights, times and types. For a
-// node that has excluded in-edges, [Hop.EdgePos] is then of no use, because its remaining edges are
-// not at consecutive positions.
+// The other picker sees the remaining in-edges as the node's in-edges, with their weights, times, types and positions.
 //
 // Cost: a search in the set for each node, and a pass over the in-edges of nodes that have excluded
 // ones. A device does not sample by it: the host does.
@@ -112,7 +112,21 @@ func (x *Excluding) Hops() int {
 }
 
 // Check returns an error if a sampler cannot use the other picker.
-func (x *Excluding) Check() error { return checkPicker(x.Picker) }
+func (x *Excluding) Check() error {
+	if x.Picker == nil || x.Of == nil {
+		return errors.New("sample: sample.Excluding needs a Picker and the edges to exclude, Of")
+	}
+	if isStepPicker(x.Picker) {
+		return fmt.Errorf("sample: a %T picks by all seeds of a step, so a sample.Excluding cannot take edges out of its picks; exclude edges from another picker's", x.Picker)
+	}
+	if _, nested := x.Picker.(*Excluding); nested { // both would use the Hop's one list of remaining edges
+		return errors.New("sample: the Picker of a sample.Excluding is another one; let Of of one of them return the edges of both")
+	}
+	return CheckPicker(x.Picker)
+}
+
+// NeedsWeights reports whether the other picker picks by weights.
+func (x *Excluding) NeedsWeights() bool { return needsWeights(x.Picker) }
 
 // Pick implements [Picker].
 func (x *Excluding) Pick(h *Hop, v int32, nbrs []int32, out []int32) []int32 {
@@ -121,58 +135,16 @@ func (x *Excluding) Pick(h *Hop, v int32, nbrs []int32, out []int32) []int32 {
 	if len(gone) == 0 {
 		return x.Picker.Pick(h, v, nbrs, out)
 	}
-	left := h.left[:0]
+	w := &h.without
+	w.left = w.left[:0]
 	at := 0
 	for i, u := range nbrs {
 		for at < len(gone) && uint32(gone[at]) < uint32(u) {
 			at++
 		}
 		if at == len(gone) || uint32(gone[at]) != uint32(u) || h.types != nil && !set.has(h.types[i]) {
-			left = append(left, int32(i))
+			w.left = append(w.left, int32(i))
 		}
 	}
-	h.left = left
-	switch len(left) {
-	case 0:
-		return out
-	case len(nbrs):
-		return x.Picker.Pick(h, v, nbrs, out)
-	}
-	sources, all, times, types := h.sources[:0], h.weights, h.times, h.types
-	for _, i := range left {
-		sources = append(sources, nbrs[i])
-	}
-	h.sources = sources
-	if all != nil {
-		weights := h.leftWeights[:0]
-		for _, i := range left {
-			weights = append(weights, all[i])
-		}
-		h.weights, h.leftWeights = weights, weights
-	}
-	if times != nil {
-		some := h.leftTimes[:0]
-		for _, i := range left {
-			some = append(some, times[i])
-		}
-		h.times, h.leftTimes = some, some
-	}
-	if types != nil {
-		some := h.leftTypes[:0]
-		for _, i := range left {
-			some = append(some, types[i])
-		}
-		h.types, h.leftTypes = some, some
-	}
-	first := len(out)
-	out = x.Picker.Pick(h, v, sources, out)
-	h.weights, h.times, h.types = all, times, types
-	for i, p := range out[first:] {
-		if uint(p) >= uint(len(left)) {
-			out[first+i] = int32(len(nbrs)) // the sampler reports a position out of range
-			continue
-		}
-		out[first+i] = left[p]
-	}
-	return out
+	return w.pick(h, x.Picker, v, nbrs, out)
 }

@@ -56,7 +56,7 @@ func TestExcludingIsTheGraphWithout(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				b, err := s.Sample(2, 7, []int32{1, 4, 200, 31, 299})
+				b, err := s.Sample(2, 7, sample.Seeds{IDs: []int32{1, 4, 200, 31, 299}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -94,7 +94,7 @@ func TestExcludingNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := s.Sample(0, 0, []int32{0, 1, 2})
+			b, err := s.Sample(0, 0, sample.Seeds{IDs: []int32{0, 1, 2}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +128,7 @@ func TestExcludingErrors(t *testing.T) {
 				for i := range all {
 					all[i] = int32(i)
 				}
-				_, err = s.Sample(0, 0, all)
+				_, err = s.Sample(0, 0, sample.Seeds{IDs: all})
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)

@@ -54,7 +54,9 @@ type expansion struct {
 	numbers graphops.Numbering // of the sources
 	reached *[]int32           // the sources that have numbers, by number
 	dst     []int32
-	known   int // rows below are looked up already
+	trees   []int32  // of the destinations, if trees are disjoint
+	of      *[]int32 // the trees of the sources that have numbers
+	known   int      // rows below are looked up already
 	chunks  []chunk
 	fanouts bool // the picker is Fanouts
 	k       int  // its fanout
@@ -71,6 +73,7 @@ func (s *Sampler) expand(epoch, step, hop int, m *memory, numbers graphops.Numbe
 	x := &s.x
 	x.h = Hop{Index: hop, seed: s.c.Seed, epoch: epoch, step: step, c3: philox.C3(philox.Purpose(s.c.Purpose), hop, epoch)}
 	x.e, x.dst, x.known, x.numbers, x.reached = &m.hops[hop], m.ids, len(s.rows), numbers, reached
+	x.trees, x.of = m.trees, &m.trees
 	n, e := len(x.dst), x.e
 	e.indptr = resize(e.indptr, n+1)
 	e.indptr[0] = 0
@@ -80,7 +83,7 @@ func (s *Sampler) expand(epoch, step, hop int, m *memory, numbers graphops.Numbe
 	}
 	x.chunks = s.chunks[:parallel.Chunks(n, grain)]
 	f, ok := s.c.Picker.(Fanouts)
-	if x.fanouts = ok; ok {
+	if x.fanouts = ok && !s.c.Disjoint; x.fanouts {
 		if x.k = f[hop]; x.k < 0 {
 			x.k = math.MaxInt
 		}
@@ -278,9 +281,22 @@ func (s *Sampler) numberReady() {
 		if !c.ready.Load() || c.err != nil {
 			return
 		}
-		nodes := x.e.indices[c.first : c.first+c.edges]
-		*x.reached = x.numbers.Number(*x.reached, nodes)
+		if s.c.Disjoint {
+			s.numberTrees(x.number)
+		} else {
+			*x.reached = x.numbers.Number(*x.reached, x.e.indices[c.first:c.first+c.edges])
+		}
 		s.yield()
+	}
+}
+
+// numberTrees numbers the sources of a chunk's destinations in the tree of each.
+func (s *Sampler) numberTrees(chunk int) {
+	x := &s.x
+	lo, hi := chunk*grain, min((chunk+1)*grain, len(x.dst))
+	for d := lo; d < hi; d++ {
+		nodes := x.e.indices[x.e.indptr[d]:x.e.indptr[d+1]]
+		*x.reached, *x.of = s.trees.rows.number(*x.reached, *x.of, nodes, x.trees[d])
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // during the call that received it, and must not be shared between goroutines.
 //
 // Draws are a stream of 2^18 numbers of 32 bits for each id, by Philox with the counter (id, step,
-// purpose, hop, epoch) under the run's seed. A [Picker] gets the stream of the node that it picks
+// purpose, hop, epoch) under the run's seed or, with disjoint trees, under the tree's key. A [Picker] gets the stream of the node that it picks
 // for; a [FrontierPicker] gets the stream of id 0. [Hop.At] switches to another id's stream.
 type Hop struct {
 	// Index is the hop, counted from the seeds: hop 0 picks for the seeds.
@@ -19,21 +19,28 @@ type Hop struct {
 	seed        uint64
 	epoch, step int
 	c3          uint32
-	pos         int64
 	stream      philox.Stream
-	seen        []uint64 // bits of the positions picked so far, all 0 between calls
-	weights     []float32
-	times       []int64
-	types       []uint16
-	tree        []uint64     // scratch of Weighted
-	labor       laborScratch // scratch of Labor
-	levels      *levels      // of this hop's sources, if Labor has computed them
-	// Scratch of Excluding: the positions of a node's remaining in-edges, their sources, weights, times and types.
-	left, sources []int32
-	leftWeights   []float32
-	leftTimes     []int64
-	leftTypes     []uint16
-	byType        []uint64 // scratch of RelationFanouts
+	levels      *levels // of this hop's sources, if Labor has computed them
+	inEdgesOf
+	hopScratch
+}
+
+// inEdgesOf is what a [Picker] sees of the node that it picks for, besides the sources of its in-edges.
+type inEdgesOf struct {
+	pos     int64   // of the node's first in-edge
+	from    []int32 // the places of the edges among the node's in-edges; nil: all of them are there
+	weights []float32
+	times   []int64
+	types   []uint16
+}
+
+// hopScratch is the memory that a Hop keeps from one hop to the next.
+type hopScratch struct {
+	seen          []uint64     // bits of the positions picked so far, all 0 between calls
+	tree          []uint64     // of Weighted
+	labor         laborScratch // of Labor
+	asOf, without view         // of seeds with times, and of Excluding
+	byType        []uint64     // of RelationFanouts
 	ofType        []int32
 }
 
@@ -43,9 +50,14 @@ func (h *Hop) Epoch() int { return h.epoch }
 // Step is the batch's step in the epoch.
 func (h *Hop) Step() int { return h.step }
 
-// EdgePos is the CSC position, in the graph, of the first in-edge of the node that a [Picker] picks
-// for: nbrs[i] is the source of edge EdgePos()+i. Edge weights are indexed by these positions.
-func (h *Hop) EdgePos() int64 { return h.pos }
+// Position is the CSC position, in the graph, of the edge whose source is nbrs[i] of a [Picker]: edge weights and features
+// are indexed by these positions.
+func (h *Hop) Position(i int) int64 {
+	if h.from != nil {
+		i = int(h.from[i])
+	}
+	return h.pos + int64(i)
+}
 
 // Weights are the weights of the in-edges of the node that a [Picker] picks for, in the order of
 // nbrs, or nil if the graph has no weights. The slice is the graph's own memory and must not be
@@ -53,8 +65,7 @@ func (h *Hop) EdgePos() int64 { return h.pos }
 func (h *Hop) Weights() []float32 { return h.weights }
 
 // Times are the times of the in-edges of the node that a [Picker] picks for, in the order of nbrs, or
-// nil if the edges have none. The slice is the graph's own memory and must not be written to. Features
-// of the edges are rows EdgePos()+i of the graph's EdgeFeatures.
+// nil if the edges have none. The slice is the graph's own memory and must not be written to.
 func (h *Hop) Times() []int64 { return h.times }
 
 // Types are the types of the in-edges of the node that a [Picker] picks for, in the order of nbrs, or nil
@@ -79,13 +90,9 @@ func (h *Hop) Float32() float32 { return philox.Float32(h.stream.Next()) }
 
 // enter sets h to another hop and keeps its scratch memory.
 func (h *Hop) enter(to *Hop) {
-	seen, tree, labor := h.seen, h.tree, h.labor
-	left, sources, weights, times := h.left, h.sources, h.leftWeights, h.leftTimes
-	types, byType, ofType := h.leftTypes, h.byType, h.ofType
+	keep := h.hopScratch
 	*h = *to
-	h.leftTypes, h.byType, h.ofType = types, byType, ofType
-	h.seen, h.tree, h.labor = seen, tree, labor
-	h.left, h.sources, h.leftWeights, h.leftTimes = left, sources, weights, times
+	h.hopScratch = keep
 }
 
 // linearPicks is the largest number of picks that are searched linearly; above it a bit set is

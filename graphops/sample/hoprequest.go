@@ -22,6 +22,9 @@ type HopRequest struct {
 	Picker string
 	Fanout int
 	Nodes  []int32
+	// Trees is the tree of each node, the position of its seed in Seeds, if trees are disjoint; nil if they are not.
+	Trees []int32
+	Seeds Seeds
 }
 
 // The pickers that every [Answerer] knows: those of [Fanouts], [Weighted] and [Labor].
@@ -50,44 +53,71 @@ type HopReply struct {
 const MaxPickerName = 255
 
 const (
-	requestMagic  = 0x31514F48 // "HOQ1"
+	requestMagic  = 0x32514F48 // "HOQ2"
 	replyMagic    = 0x32504F48 // "HOP2"
-	requestHeader = 40
+	requestHeader = 48
 	replyHeader   = 20
 )
 
-// Append appends the encoded request to b: ten 32-bit words, the picker's name, and the nodes, all
-// little-endian.
+// Append appends the encoded request to b: twelve 32-bit words, the picker's name, and the nodes; with disjoint trees the trees of
+// the nodes and the seeds, and with their times those; all little-endian.
 func (q *HopRequest) Append(b []byte) []byte {
 	le := binary.LittleEndian
-	b = slices.Grow(b, requestSize(q.Picker, len(q.Nodes)))
+	b = slices.Grow(b, requestSize(q.Picker, len(q.Nodes))+4*len(q.Trees)+12*q.Seeds.Len())
+	timed := 0
+	if q.Seeds.Times != nil {
+		timed = 1
+	}
 	b = le.AppendUint32(b, requestMagic)
 	b = le.AppendUint64(b, q.Seed)
-	for _, v := range [...]int{int(q.Purpose), q.Epoch, q.Step, q.Hop, q.Fanout, len(q.Picker), len(q.Nodes)} {
+	for _, v := range [...]int{int(q.Purpose), q.Epoch, q.Step, q.Hop, q.Fanout, len(q.Picker), len(q.Nodes), q.Seeds.Len(), timed} {
 		b = le.AppendUint32(b, uint32(v))
 	}
 	b = append(b, q.Picker...)
-	return appendWords(b, q.Nodes)
+	b = appendWords(b, q.Nodes)
+	if q.Seeds.Len() == 0 {
+		return b
+	}
+	b = appendWords(appendWords(b, q.Trees), q.Seeds.IDs)
+	for _, at := range q.Seeds.Times {
+		b = le.AppendUint64(b, uint64(at))
+	}
+	return b
 }
 
-// Decode sets the request to the one that b encodes, in the memory of q.Nodes. It refuses what no
+// Decode sets the request to the one that b encodes, in the memory of q's slices. It refuses what no
 // sampler sends; whether the nodes exist, the [Answerer] checks. It allocates no more than b has
 // bytes.
 func (q *HopRequest) Decode(b []byte) error {
 	in := message{rest: b}
 	magic := in.word()
 	low, high := in.word(), in.word()
-	purpose, epoch, step, hop, fanout, name, nodes := in.word(), in.word(), in.word(), in.word(), int32(in.word()), in.word(), in.word()
+	purpose, epoch, step, hop, fanout, name, nodes, seeds, timed := in.word(), in.word(), in.word(), in.word(), int32(in.word()), in.word(), in.word(), in.word(), in.word()
+	size := uint64(name) + 4*uint64(nodes)
+	if seeds > 0 {
+		size += 4*uint64(nodes) + (4+8*uint64(timed))*uint64(seeds)
+	}
 	switch {
-	case in.short || magic != requestMagic:
+	case in.short || magic != requestMagic || timed > 1:
 		return fmt.Errorf("sample: a message of %d bytes is no request for a hop; both sides must run the same version", len(b))
-	case name > MaxPickerName || uint64(len(in.rest)) != uint64(name)+4*uint64(nodes):
-		return fmt.Errorf("sample: a request for a hop announces %d nodes and a picker's name of %d bytes, which are not what its %d bytes hold", nodes, name, len(b))
+	case name > MaxPickerName || uint64(len(in.rest)) != size:
+		return fmt.Errorf("sample: a request for a hop announces %d nodes, %d seeds and a picker's name of %d bytes, which are not what its %d bytes hold", nodes, seeds, name, len(b))
 	}
 	picker := string(in.take(int(name)))
+	had := *q
 	*q = HopRequest{
 		Seed: uint64(high)<<32 | uint64(low), Purpose: Purpose(purpose), Epoch: int(epoch), Step: int(step), Hop: int(hop),
-		Picker: picker, Fanout: int(fanout), Nodes: in.words(q.Nodes, int(nodes)),
+		Picker: picker, Fanout: int(fanout), Nodes: in.words(had.Nodes, int(nodes)),
+	}
+	if seeds > 0 {
+		q.Trees, q.Seeds.IDs = in.words(had.Trees, int(nodes)), in.words(had.Seeds.IDs, int(seeds))
+		if timed > 0 {
+			times := in.take(8 * int(seeds))
+			q.Seeds.Times = resize(had.Seeds.Times, int(seeds))
+			for i := range q.Seeds.Times {
+				q.Seeds.Times[i] = int64(binary.LittleEndian.Uint64(times[8*i:]))
+			}
+		}
 	}
 	return q.check()
 }
@@ -101,6 +131,8 @@ func (q *HopRequest) check() error {
 		return fmt.Errorf("sample: a request is for epoch %d, step %d, hop %d, but epochs are 0 to %d, steps 0 to 2^32-1 and hops 0 to %d", q.Epoch, q.Step, q.Hop, MaxEpochs-1, MaxHops-1)
 	case q.Fanout < -1 || q.Fanout > philox.MaxDraws:
 		return fmt.Errorf("sample: a request has fanout %d, but a fanout is 0 to %d, or -1 for all in-neighbours", q.Fanout, philox.MaxDraws)
+	case q.Seeds.Len() > 0 && len(q.Trees) != len(q.Nodes) || q.Seeds.Times != nil && len(q.Seeds.Times) != q.Seeds.Len():
+		return fmt.Errorf("sample: a request for %d nodes has the trees of %d, and %d times for %d seeds", len(q.Nodes), len(q.Trees), len(q.Seeds.Times), q.Seeds.Len())
 	case len(q.Picker) > MaxPickerName:
 		return fmt.Errorf("sample: the name of the picker %.40s… has %d bytes, but a request has room for %d; give the type a shorter name", q.Picker, len(q.Picker), MaxPickerName)
 	}

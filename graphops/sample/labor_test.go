@@ -84,7 +84,7 @@ func TestSmallest(t *testing.T) {
 		n := rapid.IntRange(2, 400).Draw(t, "n")
 		k := rapid.IntRange(1, n-1).Draw(t, "k")
 		most := rapid.SampledFrom([]uint32{0, 3, 1 << 20, math.MaxUint32}).Draw(t, "most")
-		h := Hop{labor: laborScratch{draws: make([]uint32, n)}}
+		h := Hop{hopScratch: hopScratch{labor: laborScratch{draws: make([]uint32, n)}}}
 		order := make([]int32, n)
 		for i := range h.labor.draws {
 			order[i], h.labor.draws[i] = int32(i), rapid.Uint32Range(0, most).Draw(t, "r")
@@ -128,7 +128,7 @@ func reached(t testing.TB, g *graphops.Graph, p Picker, steps int) []map[int32]b
 	}
 	all := make([]map[int32]bool, steps)
 	for step := range steps {
-		b, err := s.Sample(0, step, seeds)
+		b, err := s.Sample(0, step, Seeds{IDs: seeds})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +262,7 @@ func laborIsInvariant(t *testing.T, l Labor) {
 				}
 				all = append(all, EncodePicks(b))
 			}
-			if err := sum.AddStep(seeds, all); err != nil {
+			if err := sum.AddStep(Seeds{IDs: seeds}, all); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -273,7 +273,7 @@ func laborIsInvariant(t *testing.T, l Labor) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return func(step int, seeds []int32) (*Batch, error) { return s.Sample(2, step, seeds) }
+		return func(step int, seeds []int32) (*Batch, error) { return s.Sample(2, step, Seeds{IDs: seeds}) }
 	}
 	asking := func() func(int, []int32) (*Batch, error) {
 		a := NewAnswerer(RowsOf(g), AnswererOptions{Threads: 1, MaxEdges: 1 << 20})
@@ -289,7 +289,7 @@ func laborIsInvariant(t *testing.T, l Labor) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return func(step int, seeds []int32) (*Batch, error) { return s.Sample(2, step, seeds) }
+		return func(step int, seeds []int32) (*Batch, error) { return s.Sample(2, step, Seeds{IDs: seeds}) }
 	}
 	want := digest(1, whole)
 	for name, got := range map[string]string{"3 shares": digest(3, whole), "asking": digest(1, asking), "asking for 2 shares": digest(2, asking)} {
@@ -409,8 +409,8 @@ func TestSamplerUsesLevels(t *testing.T) {
 			t.Fatal(err)
 		}
 		for step := range 3 {
-			a, errA := s.Sample(0, step, seeds)
-			b, errB := plain.Sample(0, step, seeds)
+			a, errA := s.Sample(0, step, Seeds{IDs: seeds})
+			b, errB := plain.Sample(0, step, Seeds{IDs: seeds})
 			if errA != nil || errB != nil || !slices.Equal(EncodePicks(a), EncodePicks(b)) {
 				t.Fatalf("%v, %v, or other picks", errA, errB)
 			}

@@ -26,7 +26,7 @@ const firstLevel = 2
 func (s *Sampler) setLevels() {
 	x := &s.x
 	l, ok := s.c.Picker.(Labor)
-	if !ok || s.nodes > graphops.DirectLimit || !s.worthLevels(l.Fanouts[x.h.Index]) {
+	if !ok || s.c.Disjoint || s.nodes > graphops.DirectLimit || !s.worthLevels(l.Fanouts[x.h.Index]) {
 		return
 	}
 	if w := l.words(&x.h); w != s.levels.words || s.levels.sets == nil {

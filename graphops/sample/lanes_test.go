@@ -115,7 +115,7 @@ func TestPathsMakeTheSameBatches(t *testing.T) {
 				}
 				d := NewDigest()
 				for step := range 3 {
-					b, err := s.Sample(5, step, nodesTo(4000)[300*step:][:257])
+					b, err := s.Sample(5, step, Seeds{IDs: nodesTo(4000)[300*step:][:257]})
 					if err != nil {
 						t.Fatal(err)
 					}

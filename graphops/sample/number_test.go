@@ -26,8 +26,8 @@ func TestHashSampler(t *testing.T) {
 		for _, v := range r.Perm(2000)[:r.IntN(300)] {
 			seeds = append(seeds, int32(v))
 		}
-		a, errA := direct.Sample(0, step, seeds)
-		b, errB := hashed.Sample(0, step, seeds)
+		a, errA := direct.Sample(0, step, Seeds{IDs: seeds})
+		b, errB := hashed.Sample(0, step, Seeds{IDs: seeds})
 		if errA != nil || errB != nil {
 			t.Fatal(errA, errB)
 		}

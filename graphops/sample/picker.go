@@ -19,7 +19,10 @@ import (
 //
 // Several goroutines call Pick concurrently, each with its own h. A panic becomes a [*PickError].
 //
-// If the type has a method Hops() int, it returns the number of hops.
+// What else a sampler asks of a picker, if its type has the method: Hops() int, the number of hops; Check() error, why no
+// sampler can use it; NeedsWeights() bool; Spec() [Spec], if it is one of this package's by another name; and for programs that keep a sampler
+// from one loop to the next, Clone() Picker, a copy that does not change with it, and Key() string, equal for equal picks
+// of the same type (see [SamePicker]).
 type Picker interface {
 	Pick(h *Hop, v int32, nbrs []int32, out []int32) []int32
 }
@@ -51,8 +54,6 @@ type StepPicker interface {
 type FrontierPicker interface {
 	PickFrontier(h *Hop, g *graphops.Graph, dst []int32, pick func(i int, positions []int32)) error
 }
-
-var _ Picker = Fanouts(nil)
 
 // Fanouts is the [Picker] of uniform sampling without replacement: at hop h a node takes Fanouts[h]
 // of its in-edges, or all of them if it has no more or the fanout is -1; 0 takes none. Fanouts[0]

@@ -57,8 +57,8 @@ func TestOwnPicksAreSortedAndCopied(t *testing.T) {
 		case 1:
 			return nil
 		case 2:
-			if h.EdgePos() != g.Indptr[2] || !slices.Equal(nbrs, []int32{1, 2}) || h.Epoch() != 8 || h.Step() != 9 {
-				t.Errorf("node 2: EdgePos %d, nbrs %v, epoch %d, step %d", h.EdgePos(), nbrs, h.Epoch(), h.Step())
+			if h.Position(0) != g.Indptr[2] || !slices.Equal(nbrs, []int32{1, 2}) || h.Epoch() != 8 || h.Step() != 9 {
+				t.Errorf("node 2: EdgePos %d, nbrs %v, epoch %d, step %d", h.Position(0), nbrs, h.Epoch(), h.Step())
 			}
 			return append(out, 1)
 		}
@@ -176,7 +176,7 @@ func TestPickersErrors(t *testing.T) {
 			})})
 			want := mustSample(t, s, 0, 0, all(600)).Blocks[0].EdgePos()
 			calm = false
-			_, err := s.Sample(0, 0, all(600))
+			_, err := s.Sample(0, 0, sample.Seeds{IDs: all(600)})
 			var pe *sample.PickError
 			if !errors.As(err, &pe) || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("%s: error %v, want one with %q", c.name, err, c.want)
@@ -206,7 +206,7 @@ func TestAfterAPanicInUniform(t *testing.T) {
 	s := newSampler(t, g, sample.Config{Hops: 1, Seed: 1, Picker: pickFunc(func(h *sample.Hop, _ int32, nbrs, out []int32) []int32 {
 		return h.Uniform(len(nbrs), k, out)
 	})})
-	if _, err := s.Sample(0, 0, []int32{0}); err == nil || !strings.Contains(err.Error(), "2^18 draws") {
+	if _, err := s.Sample(0, 0, sample.Seeds{IDs: []int32{0}}); err == nil || !strings.Contains(err.Error(), "2^18 draws") {
 		t.Errorf("a picker with too many draws gave %v", err)
 	}
 	k = 1000
@@ -233,7 +233,7 @@ func TestFaultsPassThrough(t *testing.T) {
 					t.Errorf("threads %d: recovered %v, want the fault of the mapping", threads, err)
 				}
 			}()
-			_, err := s.Sample(0, 0, all(1000))
+			_, err := s.Sample(0, 0, sample.Seeds{IDs: all(1000)})
 			t.Errorf("threads %d: Sample returned %v", threads, err)
 		}()
 	}
@@ -244,7 +244,7 @@ func TestConcurrentUseIsAnError(t *testing.T) {
 	var s *sample.Sampler
 	var inner atomic.Value
 	s = newSampler(t, g, sample.Config{Hops: 1, Picker: pickFunc(func(_ *sample.Hop, _ int32, _, out []int32) []int32 {
-		_, err := s.Sample(0, 0, nil)
+		_, err := s.Sample(0, 0, sample.Seeds{})
 		inner.Store(err)
 		return out
 	})})
@@ -365,7 +365,7 @@ func TestFrontierPickersErrors(t *testing.T) {
 		s := newSampler(t, g, sample.Config{Hops: 1, Frontier: frontierFunc(func(_ *sample.Hop, _ *graphops.Graph, _ []int32, p func(int, []int32)) error {
 			return c.f(p)
 		})})
-		_, err := s.Sample(0, 0, []int32{1, 0})
+		_, err := s.Sample(0, 0, sample.Seeds{IDs: []int32{1, 0}})
 		var pe *sample.PickError
 		if !errors.As(err, &pe) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)

@@ -115,7 +115,7 @@ func relationDigest(t *testing.T, g *graphops.Graph, train []int32, p sample.Pic
 			picks = append(picks, sample.EncodePicks(b))
 			b.Release()
 		}
-		if err := d.AddStep(seeds, picks); err != nil {
+		if err := d.AddStep(sample.Seeds{IDs: seeds}, picks); err != nil {
 			t.Fatal(err)
 		}
 	}

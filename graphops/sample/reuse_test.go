@@ -24,7 +24,7 @@ func TestTranspose(t *testing.T) {
 			}
 			var before *graphops.Transposed
 			for step := range 3 {
-				batch, err := s.Sample(0, step, EpochOrder(1, step, nodesTo(3000))[:100*(step+1)])
+				batch, err := s.Sample(0, step, Seeds{IDs: EpochOrder(1, step, nodesTo(3000))[:100*(step+1)]})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -85,6 +85,10 @@ type Config struct {
 	// Weights are weights of the graph's edges by CSC position, used instead of the graph's own.
 	// Blocks carry the weights of their edges, and [Weighted] picks by them.
 	Weights []float32
+	// Disjoint gives each seed a tree of its own: a node that several seeds reach has a row for each of them, which picks
+	// for it by draws of its own. Seeds may then be equal, and may have times; see [Seeds]. A batch has more rows, and
+	// no [FrontierPicker], [StepPicker], [Cooperative] sampler or device samples so.
+	Disjoint bool
 	// Transpose makes the transposes of the blocks, which backward passes need, during sampling and
 	// in reused memory: see [graphops.Block.Transposed]. The farthest block is transposed only if
 	// TransposeInput is set, because the gradient of the input is rarely needed.
@@ -102,6 +106,7 @@ type Sampler struct {
 	picker  Picker // c.Picker, or that of a step
 	step    step
 	numbers graphops.Numbering
+	trees   trees
 	hint    int // number of nodes that the last batch reached
 	busy    atomic.Bool
 	yields  bool // to other goroutines, often
@@ -151,7 +156,11 @@ func New(g *graphops.Graph, c Config) (*Sampler, error) {
 
 // newSampler returns a sampler without a graph.
 func newSampler(nodes int, c Config, name string) *Sampler {
-	return &Sampler{nodes: nodes, c: c, name: name, picker: c.Picker, numbers: graphops.NewNumbering(nodes), made: make([]graphops.HostBlock, c.Hops)}
+	s := &Sampler{nodes: nodes, c: c, name: name, picker: c.Picker, made: make([]graphops.HostBlock, c.Hops)}
+	if !c.Disjoint {
+		s.numbers = graphops.NewNumbering(nodes)
+	}
+	return s
 }
 
 // complete checks a configuration, sets what its zero values mean, and returns the picker's type.
@@ -180,11 +189,13 @@ func (c *Config) complete() (name string, err error) {
 	if c.Hops < 1 || c.Hops > MaxHops {
 		return "", fmt.Errorf("sample: %s samples %d hops, but a batch has 1 to %d; set Hops, or one fanout for each hop", name, c.Hops, MaxHops)
 	}
-	if p, ok := picker.(Picker); ok {
-		err = checkPicker(p)
-	}
-	if err != nil {
+	if err := CheckPicker(picker); err != nil {
 		return "", err
+	}
+	if c.Frontier != nil || isStepPicker(c.Picker) {
+		if err := c.checkDisjoint("a "+name, "it picks for the nodes of all seeds together"); err != nil {
+			return "", err
+		}
 	}
 	switch c.Purpose {
 	case 0:
@@ -196,46 +207,11 @@ func (c *Config) complete() (name string, err error) {
 	return name, nil
 }
 
-// checkPicker returns an error for a picker of this package that a sampler cannot use.
-func checkPicker(p Picker) error {
-	switch p := p.(type) {
-	case Fanouts:
-		return p.Check()
-	case Weighted:
-		return p.Fanouts.Check()
-	case Labor:
-		return p.Check()
-	case *RelationFanouts:
-		return p.Check()
-	case *Excluding:
-		if p.Picker == nil || p.Of == nil {
-			return errors.New("sample: sample.Excluding needs a Picker and the edges to exclude, Of")
-		}
-		if _, ok := p.Picker.(StepPicker); ok {
-			return fmt.Errorf("sample: a %T picks by all seeds of a step, so a sample.Excluding cannot take edges out of its picks; exclude edges from another picker's", p.Picker)
-		}
-		if _, nested := p.Picker.(*Excluding); nested { // both would use the Hop's one list of remaining edges
-			return errors.New("sample: the Picker of a sample.Excluding is another one; let Of of one of them return the edges of both")
-		}
-		return p.Check()
-	}
-	return nil
-}
-
-// needsWeights reports whether a picker picks by weights.
-func needsWeights(p Picker) bool {
-	if x, ok := p.(*Excluding); ok {
-		p = x.Picker
-	}
-	_, ok := p.(Weighted)
-	return ok
-}
-
 // Hops is the number of hops, which is the number of blocks of each batch.
 func (s *Sampler) Hops() int { return s.c.Hops }
 
 // Sample draws the batch of the given seeds, which are a step's seeds or one rank's share of them.
-// Seeds are distinct node ids. The list may be empty; then all blocks have 0 rows.
+// Seeds are distinct unless their trees are disjoint (Config.Disjoint). The list may be empty; then all blocks have 0 rows.
 //
 // An error names the seed that is out of range or repeated, or is a [*PickError]. A fault in a
 // mapped graph panics again, so that the caller's guard can name the file. The sampler stays usable
@@ -245,11 +221,14 @@ func (s *Sampler) Hops() int { return s.c.Hops }
 // Numbering runs on one thread while the others pick, and is about a third of the total. The memory
 // of the result is fresh unless a batch was released (see [Batch.Release]); then only the Batch
 // itself is allocated.
-func (s *Sampler) Sample(epoch, step int, seeds []int32) (*Batch, error) {
+func (s *Sampler) Sample(epoch, step int, seeds Seeds) (*Batch, error) {
 	if err := s.enter(epoch, step); err != nil {
 		return nil, err
 	}
 	defer s.busy.Store(false)
+	if err := s.c.checkTimes(seeds, s.g.EdgeShape()); err != nil {
+		return nil, err
+	}
 	if err := s.beginStep(epoch, step, seeds); err != nil {
 		return nil, err
 	}
@@ -273,7 +252,7 @@ func (s *Sampler) enter(epoch, step int) error {
 	return nil
 }
 
-func (s *Sampler) sample(b *Batch, seeds []int32) error {
+func (s *Sampler) sample(b *Batch, seeds Seeds) error {
 	m, hops := b.mem, s.c.Hops
 	if err := s.seeds(m, seeds); err != nil {
 		return err
@@ -290,15 +269,22 @@ func (s *Sampler) sample(b *Batch, seeds []int32) error {
 			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.weights,
 		}
 	}
-	s.close(b, len(seeds))
+	s.close(b, seeds)
 	return nil
 }
 
 // close ends a batch whose hops are in s.made.
-func (s *Sampler) close(b *Batch, seeds int) {
-	m := b.mem
+func (s *Sampler) close(b *Batch, seeds Seeds) {
+	m, n := b.mem, seeds.Len()
 	s.hint = len(m.ids)
-	b.Seeds = m.ids[:seeds:seeds]
+	b.Seeds = m.ids[:n:n]
+	if s.c.Disjoint {
+		b.Trees = m.trees
+	}
+	if seeds.Times != nil {
+		m.times = append(resize(m.times, 0), seeds.Times...)
+		b.Times = m.times
+	}
 	// Nodes keep their row from hop to hop, so every level's ids are a prefix of the last level's.
 	for hop := range s.made {
 		h := &s.made[hop]
@@ -325,23 +311,32 @@ func (s *Sampler) finish(b *Batch) {
 }
 
 // seeds numbers the seeds: they become the first rows of m.ids.
-func (s *Sampler) seeds(m *memory, seeds []int32) error {
-	n := s.nodes
-	for i, v := range seeds {
-		if uint(v) >= uint(n) {
-			return fmt.Errorf("sample: seed %d at position %d is not a node: the graph's nodes are 0 to %d", v, i, n-1)
+func (s *Sampler) seeds(m *memory, seeds Seeds) error {
+	if err := seeds.Check(s.nodes); err != nil {
+		return err
+	}
+	s.trees.plant(&s.c, seeds)
+	ids := seeds.IDs
+	if s.c.Disjoint {
+		s.trees.rows.begin()
+		m.ids, m.trees = m.ids[:0], m.trees[:0]
+		rows := append(m.seedRows[:0], ids...)
+		for i := range rows {
+			m.ids, m.trees = s.trees.rows.number(m.ids, m.trees, rows[i:i+1], int32(i))
 		}
+		m.seedRows = rows
+		return nil
 	}
 	s.numbers.Begin()
-	rows := append(m.seedRows[:0], seeds...)
+	rows := append(m.seedRows[:0], ids...)
 	m.seedRows = rows
 	m.ids = s.numbers.Number(m.ids[:0], rows)
-	if len(m.ids) == len(seeds) {
+	if len(m.ids) == len(ids) {
 		return nil
 	}
 	for i, r := range rows {
 		if int(r) != i {
-			return fmt.Errorf("sample: seed %d occurs twice, at positions %d and %d; the seeds of a batch must be distinct", seeds[i], r, i)
+			return fmt.Errorf("sample: seed %d occurs twice, at positions %d and %d; the seeds of a batch must be distinct, unless their trees are disjoint", ids[i], r, i)
 		}
 	}
 	panic("unreachable: fewer rows than seeds, and every seed has a row of its own")
@@ -358,6 +353,9 @@ func (s *Sampler) memory() *memory {
 	}
 	// ids is never nil: a block with nil SrcIDs would mean that row s is node s.
 	m := &memory{ids: make([]int32, 0, s.hint+s.hint/8+1), hops: make([]edges, s.c.Hops), structs: make([]graphops.Block, s.c.Hops)}
+	if s.c.Disjoint { // nil would mean that trees are not disjoint
+		m.trees = make([]int32, 0, cap(m.ids))
+	}
 	for hop := range m.structs {
 		m.blocks = append(m.blocks, &m.structs[s.c.Hops-1-hop])
 	}

@@ -24,7 +24,7 @@ func newSampler(t rapid.TB, g *graphops.Graph, c sample.Config) *sample.Sampler 
 
 func mustSample(t rapid.TB, s *sample.Sampler, epoch, step int, seeds []int32) *sample.Batch {
 	t.Helper()
-	b, err := s.Sample(epoch, step, seeds)
+	b, err := s.Sample(epoch, step, sample.Seeds{IDs: seeds})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestEmptyGraph(t *testing.T) {
 	s := newSampler(t, build(0), sample.Config{Picker: sample.Fanouts{2, 2}})
 	b := mustSample(t, s, 0, 0, nil)
 	checkBatch(t, build(0), b, nil, []int{2, 2})
-	if _, err := s.Sample(0, 0, []int32{0}); err == nil {
+	if _, err := s.Sample(0, 0, sample.Seeds{IDs: []int32{0}}); err == nil {
 		t.Error("sampling node 0 of a graph without nodes gave no error")
 	}
 }
@@ -257,10 +257,13 @@ func TestErrors(t *testing.T) {
 	g := random(10, 3, 1)
 	newErr := func(g *graphops.Graph, c sample.Config) error { _, err := sample.New(g, c); return err }
 	ok := newSampler(t, g, sample.Config{Picker: sample.Fanouts{2}})
-	sampleErr := func(epoch, step int, seeds ...int32) error { _, err := ok.Sample(epoch, step, seeds); return err }
+	sampleErr := func(epoch, step int, seeds ...int32) error {
+		_, err := ok.Sample(epoch, step, sample.Seeds{IDs: seeds})
+		return err
+	}
 	damaged := &graphops.Graph{Indptr: []int64{0, 2, 1}, Indices: []int32{0, 5}}
 	damagedErr := func(p sample.Picker, f sample.FrontierPicker, seeds ...int32) error {
-		_, err := newSampler(t, damaged, sample.Config{Picker: p, Frontier: f, Hops: 1}).Sample(0, 0, seeds)
+		_, err := newSampler(t, damaged, sample.Config{Picker: p, Frontier: f, Hops: 1}).Sample(0, 0, sample.Seeds{IDs: seeds})
 		return err
 	}
 	takeAll := pickFunc(func(_ *sample.Hop, _ int32, nbrs, out []int32) []int32 { return append(out, all(len(nbrs))...) })

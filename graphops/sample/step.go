@@ -24,8 +24,8 @@ func isStepPicker(p Picker) bool {
 // ForStep tells a sampler with a [StepPicker] the seeds of a step, of all ranks, before it samples shares of them. Without
 // it, the seeds that [Sampler.Sample] gets are all. Other samplers ignore it. It returns the StepPicker's error as a
 // [*PickError]. The seeds are copied.
-func (s *Sampler) ForStep(epoch, step int, seeds []int32) error {
-	at := &s.step
+func (s *Sampler) ForStep(epoch, step int, of Seeds) error {
+	at, seeds := &s.step, of.IDs
 	if !isStepPicker(s.c.Picker) || at.set && at.epoch == epoch && at.step == step && slices.Equal(at.seeds, seeds) {
 		return nil
 	}
@@ -43,20 +43,18 @@ func (s *Sampler) ForStep(epoch, step int, seeds []int32) error {
 }
 
 // beginStep sets the picker of a step whose seeds Sample got, unless ForStep has.
-func (s *Sampler) beginStep(epoch, step int, seeds []int32) error {
+func (s *Sampler) beginStep(epoch, step int, seeds Seeds) error {
 	at := &s.step
 	if !isStepPicker(s.c.Picker) || at.set && at.epoch == epoch && at.step == step {
 		return nil
 	}
 	at.set = false
-	return s.prepare(epoch, step, seeds)
+	return s.prepare(epoch, step, seeds.IDs)
 }
 
 func (s *Sampler) prepare(epoch, step int, seeds []int32) (err error) {
-	for i, v := range seeds {
-		if uint(v) >= uint(s.nodes) {
-			return fmt.Errorf("sample: seed %d at position %d is not a node: the graph's nodes are 0 to %d", v, i, s.nodes-1)
-		}
+	if err := (Seeds{IDs: seeds}).Check(s.nodes); err != nil {
+		return err
 	}
 	h := Hop{seed: s.c.Seed, epoch: epoch, step: step, c3: philox.C3(philox.Purpose(s.c.Purpose), 0, epoch)}
 	defer func() {

@@ -67,7 +67,7 @@ func TestStepPicker(t *testing.T) {
 		t.Errorf("a step of node 2 has %d edges after %d calls, want none after 1", n, steps)
 	}
 	for range 2 { // the second call is of the same step
-		if err := s.ForStep(0, 1, []int32{0, 2, 1}); err != nil {
+		if err := s.ForStep(0, 1, sample.Seeds{IDs: []int32{0, 2, 1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestStepPicker(t *testing.T) {
 	}
 	for bad, want := range map[string]string{"error": "failed: no seeds today", "none": "returned no picker", "panic": "panicked"} {
 		s := newSampler(t, g, sample.Config{Picker: seedsOnly{&steps, bad}, Hops: 1})
-		_, err := s.Sample(0, 0, []int32{1})
+		_, err := s.Sample(0, 0, sample.Seeds{IDs: []int32{1}})
 		var of *sample.PickError
 		if !errors.As(err, &of) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", bad, err, want)

@@ -20,7 +20,7 @@ func TestSamplerOutlivesGOMAXPROCS(t *testing.T) {
 		var sums []string
 		for _, procs := range []int{1, 7, 2} {
 			runtime.GOMAXPROCS(procs)
-			b, err := s.Sample(0, 0, nodesTo(10*grain))
+			b, err := s.Sample(0, 0, Seeds{IDs: nodesTo(10 * grain)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -167,7 +167,7 @@ func TestWeightedSampler(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := s.Sample(1, 2, seeds)
+			b, err := s.Sample(1, 2, Seeds{IDs: seeds})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -220,7 +220,7 @@ func TestWeightedErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Sample(0, 0, []int32{1, 5})
+		_, err = s.Sample(0, 0, Seeds{IDs: []int32{1, 5}})
 		var pe *PickError
 		if !errors.As(err, &pe) || pe.Node != 5 || !strings.Contains(err.Error(), fmt.Sprintf("has weight %v", bad)) {
 			t.Errorf("a weight of %v gave %v", bad, err)

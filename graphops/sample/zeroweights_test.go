@@ -88,7 +88,7 @@ func TestEdgesOfWeightZeroAreNeverSampled(t *testing.T) {
 					for k := range seeds {
 						seeds[k] = int32(step*40 + k)
 					}
-					b, err := s.Sample(0, step, seeds)
+					b, err := s.Sample(0, step, Seeds{IDs: seeds})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -114,7 +114,7 @@ func TestEdgesOfWeightZeroAreNeverSampled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := s.Sample(0, 0, []int32{0, 1, 2, 3})
+		b, err := s.Sample(0, 0, Seeds{IDs: []int32{0, 1, 2, 3}})
 		if err != nil {
 			t.Fatal(err)
 		}

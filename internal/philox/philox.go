@@ -40,6 +40,7 @@ const (
 	Links
 	Embedding
 	Walks
+	Trees
 )
 
 const (

@@ -298,14 +298,8 @@ func (m *rowMover) Add(h *graphops.Halo, d ops.Buffer, cols int) error {
 	return nil
 }
 
-func (g *gpu) Sampler(c sample.Config) (feed.Sampler, error) {
-	switch p := c.Picker.(type) {
-	case sample.Fanouts, sample.Weighted:
-	case sample.Labor:
-		if p.Poisson {
-			return nil, nil
-		}
-	default:
+func (g *gpu) Sampler(c sample.Config) (sample.Batcher, error) {
+	if c.Disjoint || !sampler.Samples(c.Picker) {
 		return nil, nil
 	}
 	if g.data.Graph.Place == store.Staged {

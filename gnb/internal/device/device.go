@@ -58,7 +58,7 @@ type Device interface {
 	// Weights keeps a network's parameters, gradient and optimiser state on the device.
 	Weights(p *nn.Params) (Weights, error)
 	// Sampler returns a sampler on the device, or nil if the CPU must sample.
-	Sampler(c sample.Config) (feed.Sampler, error)
+	Sampler(c sample.Config) (sample.Batcher, error)
 	// Hold copies a matrix of host memory to the device, for passes to read until release is
 	// called; ok is false if there is no room.
 	Hold(host []float32) (release func(), ok bool)

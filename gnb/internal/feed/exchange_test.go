@@ -136,7 +136,7 @@ func TestCooperativeStep(t *testing.T) {
 	batches := [][]int32{order[:2], order[2:90], order[90:91]}
 	c := sample.Config{Picker: sample.Fanouts{3, 4, 2}, Seed: 9, Transpose: true}
 	// run adds up the losses and gradients of one rank's batches.
-	run := func(m nn.Model, s Sampler, x *Exchanger) (r result, err error) {
+	run := func(m nn.Model, s sample.Batcher, x *Exchanger) (r result, err error) {
 		params, err := nn.Collect(m)
 		if err != nil {
 			return r, err
@@ -150,7 +150,7 @@ func TestCooperativeStep(t *testing.T) {
 		}
 		f := nn.NewFwd(nn.Config{})
 		for step, seeds := range batches {
-			b, err := s.Sample(0, step, seeds)
+			b, err := s.Sample(0, step, sample.Seeds{IDs: seeds})
 			if err != nil {
 				return r, err
 			}
@@ -245,7 +245,7 @@ func TestInputHaloIsAskedFor(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		b, err := s.Sample(0, 0, ds.Splits["train"][:50])
+		b, err := s.Sample(0, 0, sample.Seeds{IDs: ds.Splits["train"][:50]})
 		if err != nil {
 			return err
 		}
@@ -272,7 +272,7 @@ func TestExchangeEnds(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		b, err := s.Sample(0, 0, ds.Splits["train"][:50])
+		b, err := s.Sample(0, 0, sample.Seeds{IDs: ds.Splits["train"][:50]})
 		if err != nil {
 			return err
 		}

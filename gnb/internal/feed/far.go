@@ -11,17 +11,23 @@ const farLanes = 4
 
 // Lanes is a sampler that samples several batches at the same time. Sample can be called by as many
 // goroutines as there are lanes; others wait.
-type Lanes struct{ free chan *sample.Divided }
+type Lanes struct {
+	free chan *sample.Divided
+	hops int
+}
 
-// Sample implements [Sampler].
-func (l *Lanes) Sample(epoch, step int, seeds []int32) (*sample.Batch, error) {
+// Hops implements [sample.Batcher].
+func (l *Lanes) Hops() int { return l.hops }
+
+// Sample implements [sample.Batcher].
+func (l *Lanes) Sample(epoch, step int, seeds sample.Seeds) (*sample.Batch, error) {
 	s := <-l.free
 	defer func() { l.free <- s }()
 	return s.Sample(epoch, step, seeds)
 }
 
 // LanesOf is the number of batches that a sampler samples at the same time.
-func LanesOf(s Sampler) int {
+func LanesOf(s sample.Batcher) int {
 	if l, ok := s.(*Lanes); ok {
 		return cap(l.free)
 	}
@@ -56,12 +62,12 @@ func InFlight[T any](lanes, items int, sample func(i int) T, release func(T)) (n
 
 // far returns a sampler that asks the servers for edges. It is not collective. Memory: farLanes tables
 // of the graph's nodes.
-func (t *Team) far(c sample.Config) (Sampler, error) {
+func (t *Team) far(c sample.Config) (sample.Batcher, error) {
 	ctx, to, err := t.o.Parts.Far()
 	if err != nil {
 		return nil, err
 	}
-	l := &Lanes{make(chan *sample.Divided, farLanes)}
+	l := &Lanes{free: make(chan *sample.Divided, farLanes)}
 	for range farLanes {
 		d, err := to.Division(ctx)
 		if err != nil {
@@ -81,6 +87,7 @@ func (t *Team) far(c sample.Config) (Sampler, error) {
 		if err != nil {
 			return nil, err
 		}
+		l.hops = s.Hops()
 		l.free <- s
 	}
 	return l, nil

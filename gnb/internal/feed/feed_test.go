@@ -122,8 +122,10 @@ func TestPipeline(t *testing.T) {
 
 type fakeSampler struct{ closed *int }
 
-func (fakeSampler) Sample(int, int, []int32) (*sample.Batch, error) { return nil, nil }
-func (f fakeSampler) Close() error                                  { *f.closed++; return nil }
+func (fakeSampler) Hops() int { return 1 }
+
+func (fakeSampler) Sample(int, int, sample.Seeds) (*sample.Batch, error) { return nil, nil }
+func (f fakeSampler) Close() error                                       { *f.closed++; return nil }
 
 // funcPicker is a picker that cannot be compared.
 type funcPicker struct{ _ func() }
@@ -135,7 +137,7 @@ func TestSamplersAreKept(t *testing.T) {
 	opened, closed := 0, 0
 	get := func(k Key) (done func()) {
 		t.Helper()
-		_, giveBack, err := s.Get(k, func(Key) (Sampler, error) { opened++; return fakeSampler{&closed}, nil })
+		_, giveBack, err := s.Get(k, func(Key) (sample.Batcher, error) { opened++; return fakeSampler{&closed}, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +183,7 @@ func TestSamplerOfAPickerThatCannotBeCompared(t *testing.T) {
 	var s Samplers
 	opened, closed := 0, 0
 	for range 2 {
-		_, done, err := s.Get(Key{Picker: funcPicker{}}, func(Key) (Sampler, error) { opened++; return fakeSampler{&closed}, nil })
+		_, done, err := s.Get(Key{Picker: funcPicker{}}, func(Key) (sample.Batcher, error) { opened++; return fakeSampler{&closed}, nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/graphnb/graphnb/gnb/internal/plane"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/hotness"
@@ -316,16 +318,17 @@ func (f *Fetcher) Counts() *plane.Rows {
 
 // Loop describes a loop over batches to [Fetcher.Open].
 type Loop struct {
-	Sampler Sampler
+	Sampler sample.Batcher
 	// Batches is the number of batches, of which there are Virtual in a step; Ahead are prepared ahead of the consumer.
 	Batches, Virtual, Ahead int
 	// Train is set for a loop whose epochs repeat. The first one makes the cache, from the rows that its batches read.
-	Train  bool
-	Picker sample.Picker
-	Seeds  []int32 // of the epoch
-	Items  bool    // Seeds are items of a program, of which each has seeds of its own
-	Batch  int     // seeds of a step
-	Team   *Team   // that of the loops before, or its Within
+	Train    bool
+	Picker   sample.Picker
+	Seeds    []int32 // of the epoch
+	Items    bool    // Seeds are items of a program, of which each has seeds of its own
+	Disjoint bool    // each seed has a tree of its own
+	Batch    int     // seeds of a step
+	Team     *Team   // that of the loops before, or its Within
 	// Sample samples batch i of the loop.
 	Sample func(i int) (*sample.Batch, error)
 }
@@ -336,6 +339,8 @@ type Rows struct {
 	w     *plane.Window
 	train bool
 	ahead int
+	// numbers finds the distinct rows of batches of disjoint trees; made when needed.
+	numbers graphops.Numbering
 }
 
 // Open begins a loop over batches, after [Team.Enter]. Collective if Together is.
@@ -399,11 +404,25 @@ func (r *Rows) Ask(b *sample.Batch) (*Ticket, error) {
 	if err := nn.Try(func() { ids, places = r.f.split(b.InputIDs()) }); err != nil { // a device may have them
 		return nil, err
 	}
+	rows, once := len(ids), []int32(nil)
+	if b.Trees != nil {
+		ids, once = r.distinct(ids)
+	}
 	t, err := r.w.Ask(ids)
 	if errors.Is(err, plane.ErrClosed) {
 		err = nil // no one takes this batch
 	}
-	return &Ticket{t, r.f.own, len(ids), places}, err
+	return &Ticket{t, r.f.own, rows, len(ids), once, places}, err
+}
+
+// distinct returns the distinct ids, in the order in which they first occur, and the place of each id among them.
+func (r *Rows) distinct(ids []int32) (distinct, places []int32) {
+	if r.numbers == nil {
+		r.numbers = graphops.NewNumbering(r.f.data.Nodes())
+	}
+	r.numbers.Begin()
+	places = slices.Clone(ids)
+	return r.numbers.Number(nil, places), places
 }
 
 // Ahead returns the number of batches to sample ahead of the consumer, for which the loader wants ahead.
@@ -419,6 +438,9 @@ type Ticket struct {
 	t    *plane.Ticket // nil after the loop has been left
 	own  Own
 	rows int
+	// With disjoint trees a row may be there several times: asked are the distinct ones, and once says which of them each is.
+	asked int
+	once  []int32
 	// Places says where the batch's rows are if some of them can be on the rank's GPU: a number below that of the rows there,
 	// or that number plus the place among the rows of Features. It is nil if Features has all rows.
 	Places []int32
@@ -431,8 +453,12 @@ func (t *Ticket) Features(m *Memory, stop <-chan struct{}) (*dataset.Matrix, *da
 		return nil, nil, plane.ErrClosed
 	}
 	rows := t.own.Reset(&m.dense, t.rows)
-	if err := t.t.Gather(stop, rows); err != nil {
+	size := t.own.RowBytes()
+	if err := t.t.Gather(stop, rows[:t.asked*size]); err != nil {
 		return nil, nil, err
+	}
+	for i := len(t.once) - 1; i >= 0; i-- { // from the end, because no row is behind its first copy
+		copy(rows[i*size:(i+1)*size], rows[int(t.once[i])*size:])
 	}
 	return m.written(t.own, rows)
 }
@@ -538,8 +564,9 @@ func (f *Fetcher) sayCache(each int64) {
 // graph allow it, else counted in the loop's own batches.
 func (f *Fetcher) score(l Loop) ([]float32, error) {
 	g, score := f.data.Graph, make([]float32, f.data.Nodes())
-	fanouts, ok := l.Picker.(sample.Fanouts)
-	ok = ok && !l.Items
+	spec, ok := sample.SpecOf(l.Picker)
+	fanouts := spec.Fanouts
+	ok = ok && !spec.Weighted && spec.Labor == nil && !l.Items && !l.Disjoint
 	switch ok = ok && g != nil && f.team.Together(l.Sampler) == nil; {
 	case ok && f.parts == nil:
 		hot, err := hotness.Propagate(context.Background(), hotness.Job{

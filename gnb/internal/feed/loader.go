@@ -21,6 +21,7 @@ type Loader struct {
 	Cooperative    bool
 	Owners         sample.Owners
 	InputHalo      bool
+	Disjoint       bool
 	Ahead          int
 }
 
@@ -44,6 +45,9 @@ func (l Loader) Complete(s Setting) (_ Loader, steps int, err error) {
 		return l, 0, errors.New("gnb: a Loader takes one of Sampler and Frontier, not both")
 	case (l.Sampler != nil || l.Frontier != nil) && l.Fanouts != nil:
 		return l, 0, errors.New("gnb: a Loader takes Fanouts or a sampler of your own, not both; give the sampler its fanouts itself")
+	}
+	if l.Cooperative && l.Disjoint {
+		return l, 0, errors.New("gnb: a cooperative batch saves the work of nodes that several seeds reach, and disjoint trees have none; leave Cooperative or Disjoint out")
 	}
 	if l.Cooperative {
 		if err := CheckCooperative(s.Virtual, l.Frontier); err != nil {

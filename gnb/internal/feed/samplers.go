@@ -2,22 +2,16 @@ package feed
 
 import (
 	"io"
-	"reflect"
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
 )
 
-// Sampler samples batches on the CPU or on a device.
-type Sampler interface {
-	Sample(epoch, step int, seeds []int32) (*sample.Batch, error)
-}
-
 // ForStep tells a sampler with a [sample.StepPicker] the seeds of a step, of all ranks. Other samplers ignore it.
-func ForStep(s Sampler, epoch, step int, seeds []int32) error {
+func ForStep(s sample.Batcher, epoch, step int, seeds sample.Seeds) error {
 	if s, ok := s.(interface {
-		ForStep(epoch, step int, seeds []int32) error
+		ForStep(epoch, step int, seeds sample.Seeds) error
 	}); ok {
 		return s.ForStep(epoch, step, seeds)
 	}
@@ -38,6 +32,7 @@ type Key struct {
 	Purpose  philox.Purpose
 	// Cooperative means that all ranks sample a batch together, each the nodes that it owns; see [Team].
 	Cooperative bool
+	Disjoint    bool
 	Owners      sample.Owners
 	InputHalo   bool // of cooperative batches; see sample.Peers
 	Within      bool // it exchanges with other ranks as [Team.Within] does
@@ -56,13 +51,13 @@ func (s *Samplers) Len() int { return len(s.kept) }
 
 type keptSampler struct {
 	key     Key
-	sampler Sampler
+	sampler sample.Batcher
 	loops   int // loops that use it now
 }
 
 // Get returns the sampler of an earlier loop with the same key, or a new one made by open. Call
 // done at the end of the loop.
-func (s *Samplers) Get(key Key, open func(Key) (Sampler, error)) (_ Sampler, done func() error, err error) {
+func (s *Samplers) Get(key Key, open func(Key) (sample.Batcher, error)) (_ sample.Batcher, done func() error, err error) {
 	for _, k := range s.kept {
 		if k.key.same(key) {
 			return k.sampler, k.use(), nil
@@ -97,51 +92,23 @@ func (k *keptSampler) use() (done func() error) {
 
 // closeSampler frees the memory of a device's sampler; memory of batches in use is freed at their
 // release.
-func closeSampler(s Sampler) error {
+func closeSampler(s sample.Batcher) error {
 	if c, ok := s.(io.Closer); ok {
 		return c.Close()
 	}
 	return nil
 }
 
-// clone returns k with a copy of its fanouts, because the program may change its slices.
+// clone returns k with a picker that stays as it is, because the program may change its slices.
 func (k Key) clone() Key {
-	switch p := k.Picker.(type) {
-	case sample.Fanouts:
-		k.Picker = slices.Clone(p)
-	case sample.Weighted:
-		k.Picker = sample.Weighted{Fanouts: slices.Clone(p.Fanouts)}
-	case sample.Labor:
-		p.Fanouts = slices.Clone(p.Fanouts)
-		k.Picker = p
-	}
+	k.Picker = sample.ClonePicker(k.Picker)
 	return k
 }
 
 // same reports whether two samplers are certain to make the same picks from now on.
 func (k Key) same(l Key) bool {
-	return k.Purpose == l.Purpose && k.Hops == l.Hops && k.Cooperative == l.Cooperative && k.InputHalo == l.InputHalo && k.Within == l.Within && samePicker(k.Owners, l.Owners) && samePicker(k.Picker, l.Picker) && samePicker(k.Frontier, l.Frontier)
-}
-
-// samePicker reports whether two pickers, or two Owners, have the same fanouts, or are equal values
-// of a comparable type.
-func samePicker(a, b any) bool {
-	switch f := a.(type) {
-	case sample.Fanouts:
-		g, ok := b.(sample.Fanouts)
-		return ok && slices.Equal(f, g)
-	case sample.Weighted:
-		g, ok := b.(sample.Weighted)
-		return ok && slices.Equal(f.Fanouts, g.Fanouts)
-	case sample.Labor:
-		g, ok := b.(sample.Labor)
-		same := slices.Equal(f.Fanouts, g.Fanouts)
-		f.Fanouts, g.Fanouts = nil, nil
-		return ok && same && reflect.DeepEqual(f, g)
+	if !sample.SamePicker(k.Owners, l.Owners) || !sample.SamePicker(k.Picker, l.Picker) || !sample.SamePicker(k.Frontier, l.Frontier) {
+		return false
 	}
-	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
-	if !x.IsValid() || !y.IsValid() {
-		return x.IsValid() == y.IsValid()
-	}
-	return x.Comparable() && y.Comparable() && a == b
+	return k.Purpose == l.Purpose && k.Hops == l.Hops && k.Cooperative == l.Cooperative && k.Disjoint == l.Disjoint && k.InputHalo == l.InputHalo && k.Within == l.Within
 }

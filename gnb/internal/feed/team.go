@@ -128,7 +128,7 @@ func (t *Team) fail(err error) error {
 
 // Sampler returns a sampler of cooperative batches, with the Owners and the InputHalo of a key. Its
 // Sample takes all seeds of a step. Collective.
-func (t *Team) Sampler(c sample.Config, k Key) (Sampler, error) {
+func (t *Team) Sampler(c sample.Config, k Key) (sample.Batcher, error) {
 	if t.o.Data.Graph == nil {
 		return nil, fmt.Errorf("gnb: a cooperative batch needs the whole graph in each worker: %s, or leave Cooperative out", t.o.Data.WhyNoGraph())
 	}
@@ -193,7 +193,7 @@ type teamSampler struct {
 	row int
 }
 
-func (s *teamSampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, error) {
+func (s *teamSampler) Sample(epoch, step int, seeds sample.Seeds) (*sample.Batch, error) {
 	b, err := s.Cooperative.Sample(epoch, step, seeds)
 	if err == nil {
 		s.t.moved.Add(int64(s.row * (b.Inputs() - b.OwnInputs())))
@@ -203,7 +203,7 @@ func (s *teamSampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, err
 
 // Foresee tells a sampler which batches a loop is about to ask for: those of the steps first to end-1 of an epoch,
 // whose seeds are those of all ranks. All ranks do.
-func Foresee(s Sampler, epoch, first, end int, seeds func(step int) []int32) {
+func Foresee(s sample.Batcher, epoch, first, end int, seeds func(step int) []int32) {
 	if t, ok := s.(*teamSampler); ok {
 		t.Cooperative.Foresee(epoch, first, end, seeds)
 	}
@@ -227,7 +227,7 @@ func rowBytes(ds *dataset.Dataset) int {
 }
 
 // Together returns how a pipeline with this sampler ends, nil if the sampler needs no other ranks.
-func (t *Team) Together(s Sampler) *Together {
+func (t *Team) Together(s sample.Batcher) *Together {
 	l, ok := s.(interface{ Leave() error })
 	if !ok {
 		return nil

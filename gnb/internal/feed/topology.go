@@ -65,7 +65,7 @@ func WithTopology(ds *dataset.Dataset) string {
 
 // Divided returns a sampler for this rank's share of each batch: at each hop the ranks ask each
 // other for the edges of the nodes that they reach. The dataset is divided. Collective.
-func (t *Team) Divided(c sample.Config) (Sampler, error) {
+func (t *Team) Divided(c sample.Config) (sample.Batcher, error) {
 	if divided.IsFar(t.o.Data) {
 		return t.far(c)
 	}
@@ -137,7 +137,7 @@ func (t *Team) Exchange(kind string, beside bool, send [][]byte) ([][]byte, erro
 	return got, nil
 }
 
-func (t *Team) divided(c sample.Config, topology Topology) (Sampler, error) {
+func (t *Team) divided(c sample.Config, topology Topology) (sample.Batcher, error) {
 	if err := t.besides(); err != nil {
 		return nil, err
 	}
@@ -199,8 +199,8 @@ type dividedSampler struct {
 
 func (s *dividedSampler) Leave() error { return s.x.leave() }
 
-// Sample implements [Sampler].
-func (s *dividedSampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, error) {
+// Sample implements [sample.Batcher].
+func (s *dividedSampler) Sample(epoch, step int, seeds sample.Seeds) (*sample.Batch, error) {
 	b, err := s.Divided.Sample(epoch, step, seeds)
 	return b, s.x.t.fail(err)
 }

@@ -76,11 +76,11 @@ func TestDividedSampling(t *testing.T) {
 			}
 			for step := range 6 {
 				lo, hi := sample.Share(step*len(seeds)/5, comm.Rank(), world) // the first batch is empty
-				got, err := s.Sample(1, step, seeds[lo:hi])
+				got, err := s.Sample(1, step, sample.Seeds{IDs: seeds[lo:hi]})
 				if err != nil {
 					return err
 				}
-				want, err := whole.Sample(1, step, seeds[lo:hi])
+				want, err := whole.Sample(1, step, sample.Seeds{IDs: seeds[lo:hi]})
 				if err != nil {
 					return err
 				}
@@ -121,19 +121,19 @@ func TestDividedSamplingEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		f    func(s Sampler, rank int) error // draws the second batch
+		f    func(s sample.Batcher, rank int) error // draws the second batch
 		rows func(rank int, t *Topology)
 		want string
 	}{
-		"left": {func(s Sampler, rank int) error {
+		"left": {func(s sample.Batcher, rank int) error {
 			if rank == 1 {
 				return s.(*dividedSampler).Leave()
 			}
-			_, err := s.Sample(0, 1, all[:10])
+			_, err := s.Sample(0, 1, sample.Seeds{IDs: all[:10]})
 			return err
 		}, nil, "rank 1 has left the loop over batches before step 1"},
-		"another batch": {func(s Sampler, rank int) error {
-			_, err := s.Sample(0, 1+rank, all[:10])
+		"another batch": {func(s sample.Batcher, rank int) error {
+			_, err := s.Sample(0, 1+rank, sample.Seeds{IDs: all[:10]})
 			return err
 		}, nil, "another batch"},
 		"no rows": {nil, func(rank int, t *Topology) {
@@ -153,7 +153,7 @@ func TestDividedSamplingEnds(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if _, err := s.Sample(0, 0, all[:10]); err != nil {
+				if _, err := s.Sample(0, 0, sample.Seeds{IDs: all[:10]}); err != nil {
 					return err
 				}
 				return c.f(s, comm.Rank())
@@ -188,9 +188,11 @@ func TestFailureAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := sample.Config{Picker: sample.Fanouts{2, 2}}
-	for name, open := range map[string]func(team *Team, rank int) (Sampler, error){
-		"divided":     func(team *Team, rank int) (Sampler, error) { return team.divided(c, topologyOf(ds.Graph, 3, rank, 3)) },
-		"cooperative": func(team *Team, _ int) (Sampler, error) { return team.Sampler(c, Key{}) },
+	for name, open := range map[string]func(team *Team, rank int) (sample.Batcher, error){
+		"divided": func(team *Team, rank int) (sample.Batcher, error) {
+			return team.divided(c, topologyOf(ds.Graph, 3, rank, 3))
+		},
+		"cooperative": func(team *Team, _ int) (sample.Batcher, error) { return team.Sampler(c, Key{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for r, err := range ranks(t, 3, func(comm collective.Comm) error {
@@ -210,7 +212,7 @@ func TestFailureAhead(t *testing.T) {
 						if comm.Rank() == 1 && step == 2 {
 							seeds = []int32{-1}
 						}
-						if _, err := s.Sample(0, step, seeds); err != nil {
+						if _, err := s.Sample(0, step, sample.Seeds{IDs: seeds}); err != nil {
 							return
 						}
 					}

@@ -73,7 +73,7 @@ func TestBook(t *testing.T) {
 			var tickets []*Ticket
 			var all [][]int32
 			for step := range 4 {
-				b, err := s.Sample(0, step, ds.Splits["train"][100*step+30*c.Rank():][:30])
+				b, err := s.Sample(0, step, sample.Seeds{IDs: ds.Splits["train"][100*step+30*c.Rank():][:30]})
 				if err != nil {
 					return err
 				}

@@ -18,7 +18,7 @@ func NewDigest() *Digest { return &Digest{Digest: sample.NewDigest()} }
 
 // Add adds one batch of each rank; seeds are those of the step over all ranks. ends is set for the
 // step's last batch. Collective.
-func (d *Digest) Add(c collective.Comm, at collective.Site, b *sample.Batch, seeds []int32, ends bool) error {
+func (d *Digest) Add(c collective.Comm, at collective.Site, b *sample.Batch, seeds sample.Seeds, ends bool) error {
 	all, err := c.AllGather(at, sample.EncodePicks(b))
 	if err != nil {
 		return err

@@ -84,15 +84,15 @@ func (t *task) Steps() int           { return t.w.StepsOf(len(t.graphs("train"))
 
 func (t *task) Batches(int) iter.Seq[*gnb.Batch] {
 	ids := t.graphs("train")
-	return t.w.BatchesOf(gnb.Seeds{Name: "graphs", Items: len(ids), Of: func(_, _ int, items []int32, lo, hi int) (nodes []int32, value any, err error) {
+	return t.w.BatchesOf(gnb.Items{Name: "graphs", Count: len(ids), Of: func(_, _ int, items []int32, lo, hi int) (seeds gnb.Seeds, value any, err error) {
 		var labels []int32
 		for _, i := range items[lo:hi] {
 			for v := range int32(size) {
-				nodes = append(nodes, ids[i]*size+v)
+				seeds.IDs = append(seeds.IDs, ids[i]*size+v)
 			}
 			labels = append(labels, ids[i]%2)
 		}
-		return nodes, labels, nil
+		return seeds, labels, nil
 	}}, t.loader)
 }
 

@@ -2,12 +2,15 @@
 
 usage: digest.py DIR SEED EPOCH BATCH FANOUTS STEPS [labor/KAPPA[/layers][/poisson]]
        digest.py DIR SEED EPOCH BATCH NUMBERS STEPS hgt[/TYPE:NUMBERS]...
+       digest.py DIR SEED EPOCH BATCH FANOUTS STEPS trees[/times]
        digest.py DIR SEED EPOCH BATCH FANOUTS STEPS relations[/R:FANOUTS]...[/labor[/kappa:K][/layers][/poisson]]
 
 Reads indptr.npy, indices.npy, split_train.npy and, if there is one, edge_types.npy of DIR, samples the first STEPS
 batches of BATCH seeds of EPOCH (0: all of them, the short last one included)
 with FANOUTS ("15,10,-1"; the first is the hop next to the seeds, -1 takes all
 in-neighbours), or with layer-neighbour sampling and a batch dependency of KAPPA,
+or with a tree of its own for each seed and, with times, without the edges that are later than the seed, whose time is
+that of its node in seed_times.i64, int64 for each node (edge_times.npy has those of the edges),
 or with numbers of nodes of each type by hop (a budget of nodes as for HGT, by the types in metadata.json),
 or with fanouts by relation, uniformly or by layer-neighbour sampling (FANOUTS are those of the relations R that are not named),
 and prints the SHA-256 of what was picked. Further arguments after "--" are another case, in a line of its own. NumPy only: it checks the Go code
@@ -21,7 +24,7 @@ import sys
 
 import numpy as np
 
-SHUFFLE, SAMPLE = 0, 1
+SHUFFLE, SAMPLE, TREES = 0, 1, 9
 LOW = np.uint64(0xFFFFFFFF)
 
 
@@ -199,6 +202,58 @@ def pick_inside(indptr, indices, nodes, inside):
     return np.array(counts, dtype=np.int64), np.concatenate(positions) if positions else np.arange(0)
 
 
+def tree_of(key, seed, time, indptr, indices, times, fanouts, step, epoch):
+    """The picks of one seed's tree, by hop: a list of sources for each node. Edges later than time do not exist for it."""
+    words = philox(key, seed, time & 0xFFFFFFFF, time >> 32 & 0xFFFFFFFF, word3(TREES, 0, 0))
+    own = int(words[0]) | int(words[1]) << 32
+    reached, hops = [seed], []
+    for hop, k in enumerate(fanouts):
+        picks = {}
+        for v in reached:
+            of = np.arange(int(indptr[v]), int(indptr[v + 1]))
+            if times is not None:
+                of = of[np.asarray(times[of]) <= time]
+            if 0 <= k < len(of):
+                u = draws(own, [v], k, step, word3(SAMPLE, hop, epoch))[0]
+                chosen = []
+                for i in range(k):
+                    j = len(of) - k + i
+                    t = int(u[i]) * (j + 1) >> 32
+                    chosen.append(j if t in chosen else t)
+                of = of[chosen]
+            picks[v] = sorted(int(u) for u in indices[of])
+        hops.append(picks)
+        reached = sorted(set(reached).union(*picks.values()))
+    return hops
+
+
+def digest_of_trees(directory, seed, epoch, batch, fanouts, steps, timed):
+    indptr, indices, train = (np.load(f"{directory}/{name}.npy") for name in ("indptr", "indices", "split_train"))
+    times = np.load(f"{directory}/edge_times.npy") if timed else None
+    when = np.fromfile(f"{directory}/seed_times.i64", dtype="<i8") if timed else np.zeros(len(indptr), dtype=np.int64)
+    order = epoch_order(seed, epoch, np.array(train, dtype=np.int64))
+    every = -(-len(order) // batch)
+    sha = hashlib.sha256()
+
+    def add(node):
+        sha.update(np.array([node], dtype="<i4").tobytes())
+        if timed:
+            sha.update(np.array([when[node]], dtype="<i8").tobytes())
+
+    for step in range(min(steps, every) if steps else every):
+        seeds = order[step * batch : (step + 1) * batch]
+        trees = {}
+        for s in seeds:
+            add(s)
+            trees[int(s)] = tree_of(seed, int(s), int(when[s]), indptr, indices, times, fanouts, step, epoch)
+        for hop in range(len(fanouts)):
+            for s in sorted(trees):
+                for v, picks in sorted(trees[s][hop].items()):
+                    add(s)
+                    sha.update(np.array([v, len(picks)] + picks, dtype="<i4").tobytes())
+    return sha.hexdigest()
+
+
 def typed_records(nodes, counts, sources, types):
     """id, count, and source and type ascending, for each node in order, as little-endian int32."""
     owner = np.repeat(np.arange(len(nodes)), counts)
@@ -287,6 +342,9 @@ def main(args):
     directory, seed, epoch, batch, fanouts, steps = args[:6]
     fanouts = [int(k) for k in fanouts.split(",")]
     sampler = args[6].split("/") if len(args) == 7 else []
+    if sampler and sampler[0] == "trees":
+        print(digest_of_trees(directory, int(seed), int(epoch), int(batch), fanouts, int(steps), "times" in sampler))
+        return
     print(digest(directory, int(seed), int(epoch), int(batch), fanouts, int(steps), sampler))
 
 

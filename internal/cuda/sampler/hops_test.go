@@ -237,7 +237,8 @@ func run(g *gpu, c testCase, epoch, step int) []*graphops.Block {
 	t := g.t
 	c.g, _ = c.g.WithoutZeroWeights()
 	sg := &store.Graph{Host: c.g, Nodes: int64(c.g.NumNodes()), Edges: c.g.NumEdges(), Indptr: put(g, c.g.Indptr), Indices: put(g, c.g.Indices), Weights: put(g, c.g.EdgeWeights)}
-	fan, weighted, labor := fanoutsOf(c.picker)
+	spec, _ := sample.SpecOf(c.picker)
+	fan, weighted, labor := spec.Fanouts, spec.Weighted, spec.Labor
 	table := g.room(4 * sg.Nodes)
 	g.Fill32(table, emptyWord, sg.Nodes)
 	h := &hops{s: g, g: sg, weighted: weighted, labor: labor, seed: 77, step: uint32(step), n: len(fan), ids: g.room(4 * sg.Nodes)}
@@ -376,7 +377,7 @@ func TestHops(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want, err := cpu.Sample(3, 12, c.seeds)
+				want, err := cpu.Sample(3, 12, sample.Seeds{IDs: c.seeds})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -423,7 +424,7 @@ func FuzzHops(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := cpu.Sample(3, int(seed>>40), c.seeds)
+		want, err := cpu.Sample(3, int(seed>>40), sample.Seeds{IDs: c.seeds})
 		if err != nil {
 			t.Fatal(err)
 		}

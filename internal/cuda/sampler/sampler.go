@@ -82,8 +82,12 @@ func New(d *cuda.Device, g *store.Graph, c Config) (*Sampler, error) {
 	if c.Frontier != nil {
 		return nil, errors.New("sampler: a frontier picker runs only on the CPU; sample there, or use sample.Fanouts, sample.Weighted or sample.Labor")
 	}
+	if c.Disjoint {
+		return nil, errors.New("sampler: disjoint trees, and seeds with times, are sampled only on the CPU; sample there, or leave Disjoint out")
+	}
 	s := &Sampler{d: d, g: g, c: c, through: d.Sampling}
-	if s.fan, s.weighted, s.labor = fanoutsOf(c.Picker); s.fan == nil && c.Picker != nil {
+	spec, _ := sample.SpecOf(c.Picker)
+	if s.fan, s.weighted, s.labor = spec.Fanouts, spec.Weighted, spec.Labor; c.Picker != nil && !Samples(c.Picker) {
 		return nil, fmt.Errorf("sampler: a picker of type %T runs only on the CPU; sample there, or use sample.Fanouts, sample.Weighted or sample.Labor with a fixed number of picks", c.Picker)
 	}
 	// The CPU's sampler checks everything else.
@@ -124,21 +128,13 @@ func New(d *cuda.Device, g *store.Graph, c Config) (*Sampler, error) {
 	return s, nil
 }
 
-// fanoutsOf returns the fanouts of a picker that a device supports, whether edge weights decide, and the
-// picker if it is a Labor.
-func fanoutsOf(p sample.Picker) (fan sample.Fanouts, weighted bool, labor *sample.Labor) {
-	switch p := p.(type) {
-	case sample.Fanouts:
-		return p, false, nil
-	case sample.Weighted:
-		return p.Fanouts, true, nil
-	case sample.Labor:
-		if !p.Poisson {
-			return p.Fanouts, false, &p
-		}
-	}
-	return nil, false, nil
+// Samples reports whether a device has kernels for a picker.
+func Samples(p sample.Picker) bool {
+	spec, ok := sample.SpecOf(p)
+	return ok && (spec.Labor == nil || !spec.Labor.Poisson)
 }
+
+var _ sample.Batcher = (*Sampler)(nil)
 
 func (s *Sampler) stateBytes() int64 { return int64(8 * stateWords(s.c.Hops)) }
 
@@ -152,7 +148,11 @@ func (s *Sampler) Hops() int { return s.c.Hops }
 // for invalid seeds or a damaged graph; other errors are the device's. When it returns, the batch
 // is on the device and ready for every stream. Release frees its memory after the work submitted to
 // the compute stream until then.
-func (s *Sampler) Sample(epoch, step int, seeds []int32) (*sample.Batch, error) {
+func (s *Sampler) Sample(epoch, step int, of sample.Seeds) (*sample.Batch, error) {
+	seeds := of.IDs
+	if of.Times != nil {
+		return nil, errors.New("sampler: seeds with times are sampled only on the CPU; sample there, or leave the times out")
+	}
 	if epoch < 0 || epoch >= sample.MaxEpochs || step < 0 || int64(step) > math.MaxUint32 {
 		return nil, fmt.Errorf("sampler: epoch %d, step %d is out of range: epochs are 0 to %d, steps 0 to 2^32-1", epoch, step, sample.MaxEpochs-1)
 	}

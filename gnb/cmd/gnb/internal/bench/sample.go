@@ -81,7 +81,7 @@ func (b *batches) next() (*sample.Batch, error) {
 		b.ids = sample.EpochOrder(b.seed, b.epoch, b.split)
 	}
 	seeds := b.ids[b.step*b.size:]
-	r, err := b.s.Sample(b.epoch, b.step, seeds[:min(b.size, len(seeds))])
+	r, err := b.s.Sample(b.epoch, b.step, sample.Seeds{IDs: seeds[:min(b.size, len(seeds))]})
 	b.step++
 	return r, err
 }

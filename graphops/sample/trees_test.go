@@ -1,0 +1,341 @@
+package sample_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/philox"
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+// refTree is the tree of one seed, by the simplest code that follows the rules: the picked CSC positions of each node, by hop.
+func refTree(g *graphops.Graph, key uint64, epoch, step int, fanouts []int, seed int32, time *int64) (hops []map[int32][]int64) {
+	until := int64(0)
+	if time != nil {
+		until = *time
+	}
+	words := philox.Block(key, [4]uint32{uint32(seed), uint32(until), uint32(uint64(until) >> 32), philox.C3(philox.Trees, 0, 0)})
+	own := uint64(words[0]) | uint64(words[1])<<32
+	reached := map[int32]bool{seed: true}
+	for hop, k := range fanouts {
+		picks, next := map[int32][]int64{}, map[int32]bool{}
+		for v := range reached {
+			next[v] = true
+			var seen []int64
+			for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+				if time == nil || g.EdgeTimes[e] <= until {
+					seen = append(seen, e)
+				}
+			}
+			picks[v] = nil
+			for _, p := range refFloyd(own, v, step, philox.C3(philox.Sample, hop, epoch), len(seen), k) {
+				picks[v] = append(picks[v], seen[p])
+				next[g.Indices[seen[p]]] = true
+			}
+		}
+		hops = append(hops, picks)
+		reached = next
+	}
+	return hops
+}
+
+// treesOf are the picks of a batch, by hop, tree and node.
+func treesOf(t rapid.TB, b *sample.Batch) (hops []map[[2]int32][]int64) {
+	t.Helper()
+	for i := len(b.Blocks) - 1; i >= 0; i-- {
+		k, picks := b.Blocks[i], map[[2]int32][]int64{}
+		for d := range k.NumDst {
+			at := [2]int32{b.Trees[d], k.DstID(d)}
+			if _, twice := picks[at]; twice {
+				t.Fatalf("hop %d has node %d twice in tree %d", len(hops), at[1], at[0])
+			}
+			from, to := k.Indptr()[d], k.Indptr()[d+1]
+			picks[at] = k.EdgePos()[from:to]
+			for e := from; e < to; e++ {
+				if row := k.Indices()[e]; b.Trees[row] != at[0] || k.SrcID(int(row)) != k.Graph.Indices[k.EdgePos()[e]] {
+					t.Fatalf("hop %d: an edge of tree %d comes from row %d, node %d of tree %d", len(hops), at[0], row, k.SrcID(int(row)), b.Trees[row])
+				}
+			}
+		}
+		hops = append(hops, picks)
+	}
+	return hops
+}
+
+// With disjoint trees each seed has its own neighbourhood, which depends on the seed and its time alone, and a seed with a
+// time sees no later edge at any hop. Seeds may be equal, shares of ranks have the trees of the whole batch, and threads
+// change nothing.
+func TestDisjointTrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.IntRange(1, 200).Draw(t, "nodes")
+		g := random(nodes, rapid.IntRange(0, 12).Draw(t, "degree"), rapid.Uint64().Draw(t, "graph"))
+		_, times := edgeData(len(g.Indices), "", true)
+		g = g.WithEdgeData(nil, times)
+		fanouts := rapid.SliceOfN(rapid.SampledFrom([]int{-1, 0, 1, 2, 5, 60}), 1, 3).Draw(t, "fanouts")
+		n := rapid.IntRange(0, 30).Draw(t, "number of seeds")
+		seeds := sample.Seeds{IDs: rapid.SliceOfN(rapid.Int32Range(0, int32(nodes-1)), n, n).Draw(t, "seeds")}
+		if rapid.Bool().Draw(t, "with times") {
+			seeds.Times = rapid.SliceOfN(rapid.Int64Range(-60, 60), n, n).Draw(t, "times")
+		}
+		c := sample.Config{Picker: sample.Fanouts(fanouts), Seed: rapid.Uint64().Draw(t, "seed"), Disjoint: true, Threads: rapid.IntRange(1, 3).Draw(t, "threads")}
+		s := newSampler(t, g, c)
+		var released *sample.Batch
+		for step := range 2 { // the second time in memory of the first batch
+			b, err := s.Sample(3, step, seeds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(b.Seeds, seeds.IDs) || !slices.Equal(b.Times, seeds.Times) || b.Trees == nil || len(b.Trees) != b.Inputs() {
+				t.Fatalf("seeds %v, times %v, trees %v of %d inputs; the seeds were %+v", b.Seeds, b.Times, b.Trees, b.Inputs(), seeds)
+			}
+			got := treesOf(t, b)
+			want := make([]map[[2]int32][]int64, len(fanouts))
+			for i, v := range seeds.IDs {
+				var time *int64
+				if seeds.Times != nil {
+					time = &seeds.Times[i]
+				}
+				for hop, picks := range refTree(g, c.Seed, 3, step, fanouts, v, time) {
+					if want[hop] == nil {
+						want[hop] = map[[2]int32][]int64{}
+					}
+					for u, p := range picks {
+						want[hop][[2]int32{int32(i), u}] = p
+					}
+				}
+			}
+			for hop := range fanouts {
+				if len(got[hop]) != len(want[hop]) {
+					t.Fatalf("hop %d has %d destinations, want %d", hop, len(got[hop]), len(want[hop]))
+				}
+				for at, p := range want[hop] {
+					if !slices.Equal(got[hop][at], p) {
+						t.Fatalf("hop %d, tree %d, node %d: edges %v, want %v", hop, at[0], at[1], got[hop][at], p)
+					}
+				}
+			}
+			whole, shares := sample.NewDigest(), sample.NewDigest()
+			whole.AddBatch(b)
+			var picks [][]byte
+			for rank := range 3 {
+				lo, hi := sample.Share(n, rank, 3)
+				part, err := s.Sample(3, step, seeds.Slice(lo, hi))
+				if err != nil {
+					t.Fatal(err)
+				}
+				picks = append(picks, sample.EncodePicks(part))
+				part.Release()
+			}
+			if err := shares.AddStep(seeds, picks); err != nil || shares.Sum() != whole.Sum() || shares.Edges() != whole.Edges() {
+				t.Fatalf("three ranks: %v, %d edges; one has %d", err, shares.Edges(), whole.Edges())
+			}
+			if released == nil {
+				released = b
+				b.Release()
+			}
+		}
+	})
+}
+
+// What a picker sees of a seed with a time is what it sees of a graph without the later edges: weights, types, times and
+// positions too, and without the edges that [sample.Excluding] takes out.
+func TestPickersSeeThePast(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.IntRange(1, 60).Draw(t, "nodes")
+		g := random(nodes, 9, rapid.Uint64().Draw(t, "graph"))
+		n := len(g.Indices)
+		_, times := edgeData(n, "", true)
+		weights, types := make([]float32, n), make([]uint16, n)
+		for e := range n {
+			weights[e], types[e] = float32(1+e%7), uint16(e*e%3)
+		}
+		var gone sample.EdgeSet
+		if n > 0 {
+			gone = *sample.NewEdgeSet(g.Indices[:n/3], dstOf(g)[:n/3], false)
+		}
+		until := rapid.Int64Range(-60, 60).Draw(t, "until")
+		// The graph as of then, whose edges are numbered anew.
+		past, at := &graphops.Graph{Indptr: []int64{0}, Indices: []int32{}}, []int64{}
+		var data graphops.EdgeData
+		shape := graphops.EdgeShape{Weighted: true, Times: true, Typed: true}
+		data.SetLen(shape, 0)
+		all := graphops.EdgeData{Weights: weights, Times: times, Types: types}
+		for v := range nodes {
+			for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+				if times[e] <= until {
+					past.Indices, at = append(past.Indices, g.Indices[e]), append(at, e)
+					data.Append(all.Slice(e, e+1))
+				}
+			}
+			past.Indptr = append(past.Indptr, int64(len(past.Indices)))
+		}
+		g, past = g.WithEdges(all), past.WithEdges(data)
+		pickers := map[string]sample.Picker{
+			"weighted":  sample.Weighted{Fanouts: sample.Fanouts{3, 2}},
+			"labor":     sample.Labor{Fanouts: sample.Fanouts{3, 2}},
+			"relations": &sample.RelationFanouts{All: sample.Fanouts{2, 2}, By: map[int]sample.Fanouts{1: {1, 1}}},
+			"looking":   looking{},
+		}
+		name := rapid.SampledFrom([]string{"weighted", "labor", "relations", "looking"}).Draw(t, "picker")
+		p := pickers[name]
+		if rapid.Bool().Draw(t, "excluding") {
+			p = &sample.Excluding{Picker: p, Of: func(int, int) *sample.EdgeSet { return &gone }}
+		}
+		c := sample.Config{Picker: p, Hops: 2, Seed: 9, Disjoint: true}
+		seeds := sample.Seeds{IDs: []int32{int32(nodes / 2), 0}, Times: []int64{until, until}}
+		now, err := newSampler(t, g, c).Sample(1, 2, seeds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		then, err := newSampler(t, past, c).Sample(1, 2, seeds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, k := range now.Blocks {
+			l := then.Blocks[i]
+			was := []int64{}
+			for _, e := range l.EdgePos() {
+				was = append(was, at[e])
+			}
+			if !slices.Equal(k.SrcIDs(), l.SrcIDs()) || !slices.Equal(k.EdgePos(), was) || !slices.Equal(k.Weights(), l.Weights()) || !slices.Equal(k.Indices(), l.Indices()) {
+				t.Fatalf("block %d: edges %v of nodes %v, want %v of %v", i, k.EdgePos(), k.SrcIDs(), was, l.SrcIDs())
+			}
+		}
+	})
+}
+
+// dstOf returns the destination of each edge.
+func dstOf(g *graphops.Graph) (dst []int32) {
+	for v := range g.NumNodes() {
+		for range g.InDegree(int32(v)) {
+			dst = append(dst, int32(v))
+		}
+	}
+	return dst
+}
+
+// looking picks by all that a picker sees, and fails where its parts do not belong together.
+type looking struct{}
+
+func (looking) Pick(h *sample.Hop, _ int32, nbrs, out []int32) []int32 {
+	w, times, types := h.Weights(), h.Times(), h.Types()
+	if len(w) != len(nbrs) || len(times) != len(nbrs) || len(types) != len(nbrs) {
+		panic(fmt.Sprintf("%d neighbours, %d weights, %d times, %d types", len(nbrs), len(w), len(times), len(types)))
+	}
+	for i := range nbrs {
+		if i > 0 && h.Position(i) <= h.Position(i-1) {
+			panic("positions are not ascending")
+		}
+		if h.Float32() < w[i]/8 && types[i] != uint16(times[i]&1) {
+			out = append(out, int32(i))
+		}
+	}
+	return out
+}
+
+// What cannot be sampled is said in a sentence.
+func TestSeedsAreChecked(t *testing.T) {
+	g := random(40, 5, 1)
+	_, times := edgeData(len(g.Indices), "", true)
+	timed := g.WithEdgeData(nil, times)
+	fanouts := sample.Config{Picker: sample.Fanouts{2, 2}}
+	trees := fanouts
+	trees.Disjoint = true
+	for _, c := range []struct {
+		g    *graphops.Graph
+		c    sample.Config
+		s    sample.Seeds
+		want string
+	}{
+		{timed, fanouts, sample.Seeds{IDs: []int32{1}, Times: []int64{3}}, "set Disjoint"},
+		{g, trees, sample.Seeds{IDs: []int32{1}, Times: []int64{3}}, "the graph's edges have none"},
+		{timed, trees, sample.Seeds{IDs: []int32{1, 2}, Times: []int64{3}}, "2 seeds and 1 times"},
+		{timed, trees, sample.Seeds{IDs: []int32{40}}, "seed 40 at position 0 is not a node"},
+		{timed, fanouts, sample.Seeds{IDs: []int32{4, 4}}, "occurs twice"},
+	} {
+		if _, err := newSampler(t, c.g, c.c).Sample(0, 0, c.s); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.s, err, c.want)
+		}
+	}
+	frontier := sample.Config{Frontier: takesNothing{}, Hops: 1, Disjoint: true}
+	if _, err := sample.New(g, frontier); err == nil || !strings.Contains(err.Error(), "no disjoint trees") {
+		t.Error(err)
+	}
+	_, err := sample.NewCooperative(g, trees, sample.Peers{World: 1, AllToAll: func(b [][]byte) ([][]byte, error) { return b, nil }})
+	if err == nil || !strings.Contains(err.Error(), "no disjoint trees") {
+		t.Error(err)
+	}
+}
+
+type takesNothing struct{}
+
+func (takesNothing) PickFrontier(*sample.Hop, *graphops.Graph, []int32, func(int, []int32)) error {
+	return nil
+}
+
+// NumPy computes the same digests of disjoint trees, with and without times.
+func TestDigestOfTreesIsNumPys(t *testing.T) {
+	testneed.NotShort(t, "it starts Python")
+	python := testneed.PythonWith(t, "numpy")
+	const nodes = 400
+	g := random(nodes, 9, 33)
+	_, times := edgeData(len(g.Indices), "", true)
+	times[0], times[1] = 1<<40, -1<<40
+	g = g.WithEdgeData(nil, times)
+	train := sample.EpochOrder(1, 0, all(nodes))[:120]
+	dir := filepath.Join(t.TempDir(), "set")
+	if err := dataset.Write(dir, &dataset.Dataset{Graph: g, Splits: map[string][]int32{"train": train}, Meta: dataset.Metadata{Name: "random"}}); err != nil {
+		t.Fatal(err)
+	}
+	when := make([]int64, nodes)
+	for v := range when {
+		when[v] = int64(v*v%97) - 45
+	}
+	when[train[0]] = -1 << 40
+	var file []byte
+	for _, t := range when {
+		file = binary.LittleEndian.AppendUint64(file, uint64(t))
+	}
+	if err := os.WriteFile(filepath.Join(dir, "seed_times.i64"), file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, timed := range []bool{false, true} {
+		name := "trees"
+		if timed {
+			name += "/times"
+		}
+		out, err := exec.Command(python, "testdata/digest.py", dir, "77", "5", "32", "4,-1,2", "0", name).CombinedOutput()
+		if err != nil {
+			t.Fatalf("digest.py: %v\n%s", err, out)
+		}
+		s := newSampler(t, g, sample.Config{Picker: sample.Fanouts{4, -1, 2}, Seed: 77, Disjoint: true})
+		d, order := sample.NewDigest(), sample.EpochOrder(77, 5, train)
+		for step := 0; 32*step < len(order); step++ {
+			seeds := sample.Seeds{IDs: order[32*step : min(32*step+32, len(order))]}
+			for _, v := range seeds.IDs {
+				if timed {
+					seeds.Times = append(seeds.Times, when[v])
+				}
+			}
+			b, err := s.Sample(5, step, seeds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.AddBatch(b)
+		}
+		if got := strings.TrimSpace(string(out)); got != d.Sum() {
+			t.Errorf("%s: digest %s, NumPy's %s", name, d.Sum(), got)
+		}
+	}
+}
