@@ -42,9 +42,9 @@ type Batch struct {
 	threads int
 	// gathered says that x has the batch's rows alone, in the order of InputIDs.
 	gathered bool
-	full     bool    // the batch is the whole graph and belongs to no particular step
-	global   Seeds   // the seeds of the step over all ranks
-	err      error   // the error of sampling or fetching
+	full     bool  // the batch is the whole graph and belongs to no particular step
+	global   Seeds // the seeds of the step over all ranks
+	err      error // the error of sampling or fetching
 
 	fetchErr error
 

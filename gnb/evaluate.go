@@ -16,6 +16,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/metrics"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
@@ -58,43 +59,35 @@ func Sampled(fanouts []int, batch, maxBatches int) Evaluation {
 // SplitMetric is the exact result of a network on a split: every labelled node counts once.
 type SplitMetric struct {
 	Split  string
-	Metric string // "accuracy", "auc", "ap", "micro_f1" or "macro_f1"
-	// Correct is the number of correct predictions among Count labelled nodes (or labels, if a
-	// node can have several); for "auc" and "ap", Count is the number of ranked nodes.
-	Correct int64
-	Count   int64
-	// Score is the metric, if it is not the accuracy: the area under the ROC curve, ties counted half
-	// ([metrics.ROCAUC]), or the average precision ([metrics.AveragePrecision]), with several labels per node their mean
-	// over the labels that have both positive and negative nodes; the F1 score over all nodes and labels together
-	// ([metrics.F1.Micro]), or the mean of the classes' ([metrics.MacroF1]).
+	Metric Metric
+	// Score is the value of the metric; NaN for a split without labelled nodes, or without both positives and negatives
+	// for a metric that ranks.
 	Score float64
+	// Count is the number of labelled nodes, or of known labels if a node can have several and the metric does not rank.
+	Count int64
 	// Loss is the mean over labelled nodes (or labels) of the cross-entropy, or of the binary
 	// cross-entropy if a node can have several labels. It is the same for any number of workers,
 	// +Inf if one node's loss is 2^20 or more, and set only if [Evaluation] requests it.
 	Loss float64
 }
 
-// Value is the metric: Correct / Count, or Score; NaN for a split without labelled nodes.
-func (m SplitMetric) Value() float64 {
-	if m.Metric != runfile.Accuracy && m.Count > 0 {
-		return m.Score
-	}
-	return float64(m.Correct) / float64(m.Count)
-}
+// Value is the metric.
+func (m SplitMetric) Value() float64 { return m.Score }
 
 func (m SplitMetric) String() string {
-	switch m.Metric {
-	case runfile.AUC, runfile.AP:
-		return fmt.Sprintf("%s %s %.4f (%d nodes)", m.Split, m.Metric, m.Value(), m.Count)
-	case runfile.MicroF1, runfile.MacroF1:
-		return fmt.Sprintf("%s %s %.4f (%d answers)", m.Split, m.Metric, m.Value(), m.Count)
+	of := fmt.Sprintf("%d answers", m.Count)
+	switch {
+	case m.Metric.Ranks:
+		of = fmt.Sprintf("%d nodes", m.Count)
+	case m.Metric.Name == metrics.AccuracyMetric.Name:
+		of = fmt.Sprintf("%d of %d", int64(math.Round(m.Score*float64(m.Count))), m.Count)
 	}
-	return fmt.Sprintf("%s %s %.4f (%d of %d)", m.Split, m.Metric, m.Value(), m.Correct, m.Count)
+	return fmt.Sprintf("%s %s %s (%s)", m.Split, m.Metric.Name, m.Metric.Text(m.Score), of)
 }
 
 // Metrics is the result of an evaluation. It can be given to [Worker.Log].
 type Metrics struct {
-	Kind   string // the metric: see [SplitMetric]
+	Metric Metric
 	Splits []SplitMetric
 
 	withLoss bool
@@ -114,7 +107,7 @@ func (m Metrics) Of(split string) float64 {
 func (m Metrics) values() []runs.NamedValue {
 	vs := m.named
 	for _, s := range m.Splits {
-		vs = append(vs, runs.NamedValue{Name: s.Split + "_" + m.Kind, Value: s.Value()})
+		vs = append(vs, runs.NamedValue{Name: s.Split + "_" + m.Metric.Name, Value: s.Value()})
 		if m.withLoss {
 			vs = append(vs, runs.NamedValue{Name: s.Split + "_loss", Value: s.Loss})
 		}
@@ -160,7 +153,7 @@ func (w *Worker) measure(net Network, how Evaluation, splits ...string) Metrics 
 	case how.Fanouts == nil && (how.Batch != 0 || how.MaxBatches != 0):
 		w.Fail(fmt.Errorf("gnb: Evaluate got a batch of %d and at most %d batches, at %s, which an evaluation with all neighbours has not; give it Fanouts, or take FullNeighbors", how.Batch, how.MaxBatches, entry.CallSite()))
 	}
-	m := Metrics{Kind: tally.Metric(ds), withLoss: how.Loss}
+	m := Metrics{Metric: tally.Metric(ds), withLoss: how.Loss}
 	ids := make([][]int32, len(splits))
 	tallies := make([]*tally.Tally, len(splits))
 	for i, s := range splits {
@@ -189,11 +182,11 @@ func (w *Worker) measure(net Network, how Evaluation, splits ...string) Metrics 
 
 // sayMissing prints, once for each split, that its metric is not a number and why, and gives the reason to the run's result.
 func (w *Worker) sayMissing(m SplitMetric) {
-	name := m.Split + "_" + m.Metric
+	name := m.Split + "_" + m.Metric.Name
 	if w.p.Rank != 0 || !math.IsNaN(m.Value()) || slices.Contains(w.report.missing, name) {
 		return
 	}
-	why := tally.Result{Count: m.Count, Score: m.Score}.Missing(m.Metric)
+	why := tally.Result{Count: m.Count, Value: m.Score}.Missing(m.Metric)
 	if exact, _, err := tally.Undefined(w.ds, m.Split); err == nil && exact != "" {
 		why = exact
 	}
@@ -209,7 +202,7 @@ func (w *Worker) sayMissing(m SplitMetric) {
 func (w *Worker) sayPartly(split string) {
 	why, partly, err := tally.Undefined(w.ds, split)
 	w.check(err)
-	name := split + "_" + tally.Metric(w.ds)
+	name := split + "_" + tally.Metric(w.ds).Name
 	switch {
 	case why != "":
 		w.report.told = append(w.report.told, name)
@@ -221,20 +214,17 @@ func (w *Worker) sayPartly(split string) {
 
 // joinTallies combines all ranks' tallies of a split. Collective.
 func (w *Worker) joinTallies(t *tally.Tally, split string) SplitMetric {
-	sums, whole := t.Sums(), &tally.Tally{}
-	w.check(w.comm.SumInt64(w.site("evaluate"), sums))
-	if t.Ranked() {
-		all, err := w.comm.AllGather(w.site("evaluate"), t.Encode())
-		w.check(err)
-		for _, b := range all {
-			w.check(whole.Decode(b))
-		}
+	all, err := w.comm.AllGather(w.site("evaluate"), t.Encode())
+	w.check(err)
+	whole := tally.New(w.ds, w.book(), t.WithLoss())
+	for _, b := range all {
+		w.check(whole.Merge(b))
 	}
-	return splitMetric(w.ds, split, t.Result(sums, whole))
+	return splitMetric(w.ds, split, whole.Result())
 }
 
 func splitMetric(ds *Dataset, split string, r tally.Result) SplitMetric {
-	return SplitMetric{Split: split, Metric: tally.Metric(ds), Correct: r.Correct, Count: r.Count, Score: r.Score, Loss: r.Loss}
+	return SplitMetric{Split: split, Metric: tally.Metric(ds), Score: r.Value, Count: r.Count, Loss: r.Loss}
 }
 
 func (w *Worker) evaluateFull(n *network, ids [][]int32, tallies []*tally.Tally) {

@@ -51,7 +51,7 @@ var evalOnce = gnb.Program("test.eval", func(w *gnb.Worker, a evalArgs) error {
 	how.Loss = a.Loss
 	m := w.Evaluate(net, how, "val", "test")
 	for _, s := range m.Splits {
-		w.Result(s.Split+"_correct", float64(s.Correct))
+		w.Result(s.Split+"_correct", math.Round(s.Score*float64(s.Count)))
 		w.Result(s.Split+"_count", float64(s.Count))
 		w.Result(s.Split+"_f1", s.Score)
 		w.Result(s.Split+"_value", s.Value())

@@ -41,6 +41,7 @@ func everyFunction(dir string) map[string]func() error {
 		"Check":          func() error { gnb.Check(nil); return nil },
 		"Trace":          func() error { gnb.Trace(nil); return nil },
 		"DeclareSampler": func() error { gnb.DeclareSampler("test.late.sampler", func() gnb.Fanouts { return nil }); return nil },
+		"DeclareMetric":  func() error { gnb.DeclareMetric(gnb.Metric{Name: "test_late_metric"}); return nil },
 		"DeclareLoss":    func() error { gnb.DeclareLoss("test.late.loss", (*gnb.Batch).Loss); return nil },
 		"Model":          func() error { gnb.Model("test.late", nn.NewMLPModel); return nil },
 		"Load":           func() error { _, err := gnb.Load(ctx, "karate"); return err },
@@ -224,7 +225,7 @@ func everyMethod(w *gnb.Worker) map[string]func() {
 		"Evaluate": func() {
 			full := w.Evaluate(net, gnb.FullNeighbors, "test")
 			all := w.Evaluate(net, gnb.Sampled([]int{-1, -1}, 7, 0), "test")
-			if full.Splits[0] != all.Splits[0] {
+			if full.Splits[0].String() != all.Splits[0].String() {
 				w.Fail(fmt.Errorf("with all neighbours sampled %v, layer by layer %v", all, full))
 			}
 			for _, warmup := range []int{2, 3} {

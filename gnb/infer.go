@@ -133,7 +133,7 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 		return r, err
 	}
 	return InferResult{
-		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: tally.Metric(ds), Value: scratch.Value("metric"), Weights: a.Weights, Out: runfile.Absolute(out), data: given, said: said,
+		Nodes: ds.Nodes(), Seconds: scratch.Value("seconds"), Metric: tally.Metric(ds).Name, Value: scratch.Value("metric"), Weights: a.Weights, Out: runfile.Absolute(out), data: given, said: said,
 	}, nil
 }
 
@@ -173,7 +173,7 @@ var inferProgram = Program("gnb.infer", func(w *Worker, a inferArgs) error {
 		for v := range w.ds.Nodes() {
 			t.Add(int32(v), all[v*cols:(v+1)*cols])
 		}
-		w.Result("metric", splitMetric(w.ds, "all", t.Result(t.Sums(), t)).Value())
+		w.Result("metric", t.Result().Value)
 	}
 	return dataset.WriteNPY(a.Out, w.ds.Nodes(), cols, all[:w.ds.Nodes()*cols])
 })

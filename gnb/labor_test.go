@@ -43,7 +43,7 @@ func TestTrainLabor(t *testing.T) {
 		for epoch := range 2 {
 			order := sample.EpochOrder(7, epoch, ids)
 			for step := 0; step*100 < len(order); step++ {
-				b, err := s.Sample(epoch, step, sample.Seeds{IDs: order[step*100:min((step+1)*100, len(order))]})
+				b, err := s.Sample(epoch, step, sample.Seeds{IDs: order[step*100 : min((step+1)*100, len(order))]})
 				if err != nil {
 					t.Fatal(err)
 				}

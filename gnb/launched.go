@@ -341,7 +341,7 @@ func (l *launched) watched(ctx context.Context, rec *recorder.Recorder) error {
 func (l *launched) recorded() recorder.Options {
 	o := recorder.Options{Title: l.o.Title, Quiet: l.o.Quiet, Notes: l.notes}
 	if l.o.Data != nil {
-		o.Metric = tally.Metric(l.o.Data)
+		o.Metric = tally.Metric(l.o.Data).Name
 	}
 	if l.o.Events != nil {
 		o.Observe = l.event

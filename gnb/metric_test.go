@@ -1,12 +1,16 @@
 package gnb_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/metrics"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
@@ -65,11 +69,69 @@ func TestTrainByMetric(t *testing.T) {
 	}
 	ds := gnb.Must(gnb.Load(t.Context(), "planted?nodes=100&classes=3"))
 	defer ds.Close()
+	t.Run("declared", func(t *testing.T) {
+		var first string
+		for workers := 1; workers <= 2; workers++ {
+			run, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{
+				EvaluationOptions: gnb.EvaluationOptions{Metric: misses}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 4},
+				LaunchOptions: gnb.LaunchOptions{Workers: workers, VirtualRanks: 2 / workers, Quiet: true, Seed: 4, RunDir: t.TempDir() + "/run"},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(run.Value("val_misses"), run.Value("test_misses"), run.Value("best_epoch")); first == "" {
+				first = got
+			} else if got != first {
+				t.Errorf("%d workers have %s, one has %s", workers, got, first)
+			}
+			lowest := math.Inf(1)
+			_ = run.Events(func(e runs.Event) {
+				for _, v := range e.Values {
+					if v.Name == "val_misses" && e.Kind == runs.KindMetrics {
+						lowest = min(lowest, v.Value)
+					}
+				}
+			})
+			if run.Value("val_misses") != lowest || run.Result.Metric == nil || !run.Result.Metric.Lower || run.Result.Metric.Title != "wrong nodes" {
+				t.Errorf("the best epoch has %v misses, and the lowest are %v; metric %+v", run.Value("val_misses"), lowest, run.Result.Metric)
+			}
+			again, err := runs.Open(run.Dir)
+			if err != nil || again.Result.Metric == nil || !strings.Contains(again.String(), fmt.Sprintf("val misses %.0f wrong", lowest)) {
+				t.Errorf("the run is described as %v, %v", again, err)
+			}
+			if table := gnb.Must(runs.Table{again}.Text()); !strings.Contains(table, "val_misses") {
+				t.Errorf("the table has no column of the metric:\n%s", table)
+			}
+		}
+	})
 	for metric, want := range map[string]string{"auc": "two classes", "ap": "average precision", "rmse": `Metric is "rmse"`} {
 		if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{EvaluationOptions: gnb.EvaluationOptions{Metric: metric}, LaunchOptions: gnb.LaunchOptions{Quiet: true}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", metric, err)
 		}
 	}
+}
+
+// misses counts the nodes whose answer is wrong.
+var misses = gnb.DeclareMetric(gnb.Metric{Name: "misses", Title: "wrong nodes", Lower: true, Format: "%.0f wrong", New: func(int) metrics.Tally { return new(missed) }})
+
+type missed [2]int64
+
+func (m *missed) Add(row []float32, known metrics.Answer) {
+	m[1]++
+	if nn.Argmax(row) != int(known.Class) {
+		m[0]++
+	}
+}
+
+func (m *missed) Value() (float64, int64) { return float64(m[0]), m[1] }
+
+func (m *missed) Encode() []byte { return gnb.Must(json.Marshal(*m)) }
+
+func (m *missed) Merge(b []byte) error {
+	var n missed
+	err := json.Unmarshal(b, &n)
+	m[0], m[1] = m[0]+n[0], m[1]+n[1]
+	return err
 }
 
 // A run on a view of a dataset is measured by the metric of the view: from memory, from a directory, and without the edges of

@@ -166,7 +166,7 @@ func (t *nodeTask) Chooses() Metric {
 	if t.how.Loss {
 		return Metric{Name: "loss", Lower: true}
 	}
-	return Metric{Name: tally.Metric(t.w.Dataset())}
+	return tally.Metric(t.w.Dataset())
 }
 
 // evaluated returns the splits of a dataset that are evaluated: those of val and test that are there and are not empty.

@@ -12,8 +12,10 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/graphops/metrics"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
@@ -50,10 +52,17 @@ type Inferrer interface {
 	Infer(file string) error
 }
 
-// Metric is a measure by its name, which in results follows that of the split: "val_" + Name.
-type Metric struct {
-	Name  string
-	Lower bool // a lower value is better, as of a loss
+// Metric is a measure as a value: see [metrics.Metric]. A task that measures by itself ([Task].Measure) needs Name and
+// Lower; Title and Format say how people read it.
+type Metric = metrics.Metric
+
+// DeclareMetric declares a metric of nodes, which [TrainOptions].Metric then chooses by its name, and returns the name. Its
+// tallies must combine exactly; see [metrics.Tally]. Declare it at package level:
+//
+//	var top3 = gnb.DeclareMetric(gnb.Metric{Name: "top3", New: func(classes int) metrics.Tally { … }})
+func DeclareMetric(m Metric) string {
+	tally.Declared.Add(m.Name, m.New != nil, m.New, m)
+	return m.Name
 }
 
 // TaskDef is what a task with options of type O consists of.
@@ -291,6 +300,9 @@ func (w *Worker) train(t Task, o TaskOptions) error {
 	chooses := slices.Contains(during, "val")
 	if !chooses && (eval.Patience > 0 || of.Schedule.Kind == "plateau") {
 		return errors.New("gnb: Patience and a plateau watch the metric of the validation split, and none is measured here; leave them out, or evaluate a dataset with a validation split")
+	}
+	if metric.Name != "" {
+		w.emitFirst(runs.Event{Kind: runs.KindMetric, Metric: &metric})
 	}
 	if chooses {
 		w.BestBy(net, Best{By: "val_" + metric.Name, Minimize: metric.Lower, Patience: eval.Patience})

@@ -44,7 +44,7 @@ func TestBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	ids := sample.EpochOrder(9, 1, ds.Splits["train"])
-	b, err := s.Sample(1, 2, sample.Seeds{IDs: ids[2*64:3*64]})
+	b, err := s.Sample(1, 2, sample.Seeds{IDs: ids[2*64 : 3*64]})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,6 +78,19 @@ func (m Metrics) Value(name string) (float64, error) {
 	return map[string]float64{"auc": m.AUC, "ap": m.AP, "mrr": m.MRR, "hits": m.Hits(k), "recall": m.Recall, "ndcg": m.NDCG}[kind], nil
 }
 
+// metric is the metric of a name.
+func metric(name string) gnb.Metric {
+	kind, k, _ := parseMetric(name)
+	title := map[string]string{"auc": "ROC AUC", "ap": "average precision", "mrr": "MRR", "ndcg": "NDCG"}[kind]
+	if title == "" {
+		title = kind
+	}
+	if k > 0 {
+		title = fmt.Sprintf("%s@%d", title, k)
+	}
+	return gnb.Metric{Name: name, Title: title}
+}
+
 // parseMetric splits the name of a metric, such as recall_20.
 func parseMetric(name string) (kind string, k int, err error) {
 	kind, at, with := strings.Cut(name, "_")

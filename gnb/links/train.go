@@ -92,7 +92,7 @@ func (t *linkTask) Splits() (names []string) {
 }
 
 // Chooses implements [gnb.Task].
-func (t *linkTask) Chooses() gnb.Metric { return gnb.Metric{Name: t.o.Metric} }
+func (t *linkTask) Chooses() gnb.Metric { return metric(t.o.Metric) }
 
 // Measure implements [gnb.Task].
 func (t *linkTask) Measure(splits ...string) (values []runs.NamedValue, err error) {

@@ -176,7 +176,7 @@ func TestSharesAreTheRuns(t *testing.T) {
 	ids := sample.EpochOrder(j.Seed, 0, j.Data.Splits["train"])
 	edges := 0
 	for step := range 2 {
-		b, err := s.Sample(0, step, sample.Seeds{IDs: ids[step*256:(step+1)*256]})
+		b, err := s.Sample(0, step, sample.Seeds{IDs: ids[step*256 : (step+1)*256]})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/chart"
 	"github.com/graphnb/graphnb/gnb/internal/live"
-	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -95,9 +94,9 @@ func (c Comparison) picture() live.Comparison {
 // metric returns the name of the metric that most runs have; it prefers validation metrics.
 func (c Comparison) metric(byName []map[string][]chart.Point) string {
 	count := map[string]int{}
-	for _, m := range byName {
+	for i, m := range byName {
 		for name := range m {
-			if split, _, ok := runfile.CutMetric(name); ok {
+			if split, _, ok := c.Runs[i].cutMetric(name); ok {
 				count[name] += 2
 				if split == "val" {
 					count[name]++

@@ -6,12 +6,13 @@ import (
 	"math"
 
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/graphops/metrics"
 )
 
 // Kind says what an [Event] reports.
 type Kind string
 
-// The kinds of event. Steps, Epoch, Metrics, Log, Drawn and Restart are also the lines of a run's metrics.jsonl.
+// The kinds of event. Steps, Epoch, Metrics, Metric, Log, Drawn and Restart are also the lines of a run's metrics.jsonl.
 const (
 	KindStart      Kind = "start"      // a note on the run's start, such as that it is resumed: Text
 	KindPlan       Kind = "plan"       // the number of epochs: Epochs
@@ -22,6 +23,7 @@ const (
 	KindRate       Kind = "rate"       // the work of one rank so far: Seeds, Edges, Work, Rows, Seconds
 	KindEpoch      Kind = "epoch"      // an epoch ended: Epoch, Loss, Accuracy, Seconds, Stages
 	KindMetrics    Kind = "metrics"    // an evaluation: Epoch, Values
+	KindMetric     Kind = "metric"     // what chooses the best epoch: Metric
 	KindLog        Kind = "log"        // a call of gnb.Worker.Log: Values, Text
 	KindDrawn      Kind = "drawn"      // something that gnb.Worker.Log got to look at: Drawn
 	KindPrint      Kind = "print"      // a call of gnb.Worker.Printf: Text
@@ -55,6 +57,7 @@ type Event struct {
 	Seconds        float64
 	Stages         map[string]float64 // seconds by stage, of rank 0
 	Values         []NamedValue
+	Metric         *metrics.Metric
 	Text           string
 	Model          *ModelInfo
 	Seeds, Edges   int64
@@ -126,6 +129,7 @@ type (
 		Seconds  float64            `json:"seconds,omitempty"`
 		Stages   map[string]float64 `json:"stages,omitempty"`
 		Values   []NamedValue       `json:"values,omitempty"`
+		Metric   *metrics.Metric    `json:"metric,omitempty"`
 		Text     string             `json:"text,omitempty"`
 		Model    *ModelInfo         `json:"model,omitempty"`
 		Seeds    int64              `json:"seeds,omitempty"`
@@ -158,7 +162,7 @@ type (
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(eventJSON{
 		e.Kind, e.At, e.Total, e.Epoch, e.Epochs, e.Split, e.Step, e.Steps, e.Records, runfile.Number(e.Loss), runfile.Number(e.Accuracy),
-		e.Seconds, e.Stages, e.Values, e.Text, e.Model, e.Seeds, e.Edges, e.Work, e.Rows, e.Done, e.Of, e.Restart, e.Time, e.Drawn,
+		e.Seconds, e.Stages, e.Values, e.Metric, e.Text, e.Model, e.Seeds, e.Edges, e.Work, e.Rows, e.Done, e.Of, e.Restart, e.Time, e.Drawn,
 	})
 }
 
@@ -170,7 +174,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	}
 	*e = Event{
 		Kind: j.Kind, At: j.At, Total: j.Total, Epoch: j.Epoch, Epochs: j.Epochs, Split: j.Split, Step: j.Step, Steps: j.Steps, Records: j.Records,
-		Loss: float64(j.Loss), Accuracy: float64(j.Accuracy), Seconds: j.Seconds, Stages: j.Stages, Values: j.Values, Text: j.Text, Model: j.Model,
+		Loss: float64(j.Loss), Accuracy: float64(j.Accuracy), Seconds: j.Seconds, Stages: j.Stages, Values: j.Values, Metric: j.Metric, Text: j.Text, Model: j.Model,
 		Seeds: j.Seeds, Edges: j.Edges, Work: j.Work, Rows: j.Rows, Done: j.Done, Of: j.Of, Restart: j.Restart, Time: j.Time, Drawn: j.Drawn,
 	}
 	return nil

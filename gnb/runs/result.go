@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/graphops/metrics"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
@@ -39,6 +40,8 @@ type Result struct {
 	// have the same name, the latest.
 	Values map[string]float64
 	Text   map[string]string
+	// Metric is what chooses the best epoch, by its value "val_" + Metric.Name; nil if nothing does.
+	Metric *metrics.Metric
 	// PeakMemory is the peak of the sum of the workers' proportional set sizes, in bytes.
 	PeakMemory int64
 	Model      *ModelInfo
@@ -66,6 +69,7 @@ type resultJSON struct {
 	EpochSeconds []float64          `json:"epoch_seconds,omitempty"`
 	Values       map[string]float64 `json:"values,omitempty"`
 	Text         map[string]string  `json:"text,omitempty"`
+	Metric       *metrics.Metric    `json:"metric,omitempty"`
 	PeakMemory   int64              `json:"peak_memory"`
 	Model        *ModelInfo         `json:"model,omitempty"`
 	Weights      map[string]string  `json:"weights,omitempty"`
@@ -79,7 +83,7 @@ type resultJSON struct {
 // finite.
 func (r Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{
-		r.State, r.Error, r.Epochs, r.Steps, runfile.Number(r.Loss), r.Seconds, r.EpochSeconds, r.Values, r.Text, r.PeakMemory, r.Model, r.Weights,
+		r.State, r.Error, r.Epochs, r.Steps, runfile.Number(r.Loss), r.Seconds, r.EpochSeconds, r.Values, r.Text, r.Metric, r.PeakMemory, r.Model, r.Weights,
 		r.SampledEdges, r.WorkerSeeds, r.Rows, r.Restarts,
 	})
 }
@@ -91,10 +95,31 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*r = Result{
-		j.State, j.Error, j.Epochs, j.Steps, float64(j.Loss), j.Seconds, j.EpochSeconds, j.Values, j.Text, j.PeakMemory, j.Model, j.Weights,
+		j.State, j.Error, j.Epochs, j.Steps, float64(j.Loss), j.Seconds, j.EpochSeconds, j.Values, j.Text, j.Metric, j.PeakMemory, j.Model, j.Weights,
 		j.SampledEdges, j.WorkerSeeds, j.Rows, j.Restarts,
 	}
 	return nil
+}
+
+// cutMetric splits the name of an evaluation's value into the split's name and the metric's title in figures ("" for
+// accuracy). ok is false for a value that is not a metric, such as a loss.
+func (r *Run) cutMetric(name string) (split, title string, ok bool) {
+	if split, title, ok = runfile.CutMetric(name); !ok && r.Result.Metric != nil {
+		if split, ok = r.Result.Metric.Of(name); ok {
+			title = r.Result.Metric.String()
+		}
+	}
+	return split, title, ok && split != ""
+}
+
+// text writes a value of the run's result.
+func (r *Run) text(name string, value float64) string {
+	if m := r.Result.Metric; m != nil {
+		if _, ok := m.Of(name); ok {
+			return m.Text(value)
+		}
+	}
+	return fmt.Sprintf("%.4f", value)
 }
 
 // Observe updates the run by an event: its device and its result so far. A program that gets the events
@@ -118,6 +143,8 @@ func (r *Run) Observe(e Event) {
 	case KindEpoch:
 		res.Epochs, res.Loss = e.Epoch+1, e.Loss
 		res.EpochSeconds = append(res.EpochSeconds, e.Seconds)
+	case KindMetric:
+		res.Metric = e.Metric
 	case KindMetrics, KindLog:
 		for _, m := range e.Values {
 			if e.Kind == KindMetrics || runfile.OwnCurve(m.Name) {

@@ -67,7 +67,7 @@ func (r *Run) String() string {
 	if !strings.Contains(b.String(), "val ") && !strings.Contains(b.String(), "test ") { // the metrics of another task
 		for _, name := range slices.Sorted(maps.Keys(r.Result.Values)) {
 			if split, _, _ := strings.Cut(name, "_"); split == "val" || split == "test" {
-				fmt.Fprintf(&b, ", %s %.4f", strings.ReplaceAll(name, "_", " "), r.Result.Values[name])
+				fmt.Fprintf(&b, ", %s %s", strings.ReplaceAll(name, "_", " "), r.text(name, r.Result.Values[name]))
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func Repeat(ctx context.Context, n int, ds *gnb.Dataset, model gnb.AnyModel, o g
 	}
 	if ds != nil {
 		if _, err := ds.Split("val"); err != nil {
-			s.Metric = "test_" + cmp.Or(o.Metric, tally.Metric(ds))
+			s.Metric = "test_" + cmp.Or(o.Metric, tally.Metric(ds).Name)
 		}
 	}
 	seeds := make([]uint64, n)

@@ -425,7 +425,7 @@ func newSweep(ds *gnb.Dataset, of trained, f func(*Trial) gnb.TrainOptions, o Op
 			return nil, err
 		}
 	}
-	s.study.Metric = cmp.Or(o.Metric, "val_"+cmp.Or(first.Options.Metric, tally.Metric(ds)))
+	s.study.Metric = cmp.Or(o.Metric, "val_"+cmp.Or(first.Options.Metric, tally.Metric(ds).Name))
 	switch o.Method {
 	case methodGrid, methodSeeds:
 		if n := s.study.gridSize(s.f, o.Trials); n > 0 {
@@ -445,7 +445,7 @@ func measuredBy(ds *gnb.Dataset, f func(*Trial) gnb.TrainOptions, metric string)
 		metric = "val_" + metric
 	}
 	_, kind, _ := strings.Cut(metric, "_")
-	if !tally.Known(kind) || kind == tally.Metric(ds) {
+	if !tally.Known(kind) || kind == tally.Metric(ds).Name {
 		return f, metric
 	}
 	return func(t *Trial) gnb.TrainOptions {
@@ -675,6 +675,12 @@ func (s *sweep) end(e ending) error {
 		t.State, t.Error = runs.StateFailed, e.err.Error()
 	default:
 		t.State, t.Value = runs.StateDone, e.run.Value(s.study.Metric)
+		if m := e.run.Result.Metric; m != nil && s.study.Method != methodSeeds {
+			if _, ok := m.Of(s.study.Metric); ok && m.Lower != s.study.Minimize {
+				return fmt.Errorf("sweep: %s is better when it is %s, and the sweep looks for the %s value; %s Minimize (--minimize)", s.study.Metric,
+					either(m.Lower, "lower", "higher"), either(m.Lower, "highest", "lowest"), either(m.Lower, "set", "leave out"))
+			}
+		}
 		if math.IsNaN(t.Value) || math.IsInf(t.Value, 0) {
 			t.State, t.Value, t.Error = runs.StateFailed, 0, fmt.Sprintf("sweep: the run has no %s to compare; evaluate the split, or set Metric", s.study.Metric)
 		}
@@ -686,6 +692,13 @@ func (s *sweep) end(e ending) error {
 	s.view.ended(*t)
 	s.tell(*t)
 	return s.append(*t)
+}
+
+func either(first bool, a, b string) string {
+	if first {
+		return a
+	}
+	return b
 }
 
 // finish records the sweep's final state.

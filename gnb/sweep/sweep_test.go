@@ -182,7 +182,7 @@ func TestSweepByMetric(t *testing.T) {
 					o.BestBy = "loss"
 				}
 				return o
-			}, sweep.Options{Method: method, Metric: c.option, Trials: 2, Quiet: true, Resume: gnb.Never})
+			}, sweep.Options{Method: method, Metric: c.option, Minimize: c.option == "val_loss", Trials: 2, Quiet: true, Resume: gnb.Never})
 			if err != nil {
 				t.Fatalf("%s, %s: %v", name, method, err)
 			}
@@ -190,6 +190,15 @@ func TestSweepByMetric(t *testing.T) {
 				t.Errorf("%s, %s: %s of %+v", name, method, study.Metric, study.Best())
 			}
 		}
+	}
+	// The direction is the metric's: the highest loss is not the best.
+	_, err := sweep.Run(t.Context(), ds, gnb.SAGE, func(t *sweep.Trial) gnb.TrainOptions {
+		o := gnb.TrainOptions{SamplerOptions: gnb.SamplerOptions{Fanouts: []int{2, 2}}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, BestBy: "loss"}
+		o.Hidden = sweep.Choice(t, "hidden", 2, 4)
+		return o
+	}, sweep.Options{Method: "grid", Metric: "val_loss", Quiet: true, Resume: gnb.Never})
+	if err == nil || !strings.Contains(err.Error(), "val_loss is better when it is lower") {
+		t.Errorf("a sweep for the highest loss: %v", err)
 	}
 }
 

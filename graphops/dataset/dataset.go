@@ -200,12 +200,13 @@ type KnownAccuracy = registry.Accuracy
 // [Dataset.WithMetric], or the one that the literature reports.
 func (d *Dataset) Metric() string { return cmp.Or(d.measured, d.Meta.Metric, MetricAccuracy) }
 
-// WithMetric returns a view of the dataset on which networks are measured by another metric, one of [Metrics]. It shares
+// WithMetric returns a view of the dataset on which networks are measured by another metric, one of [Metrics] or one that
+// a program declares (gnb.DeclareMetric), by its name of lower-case letters, digits and _. It shares
 // everything else, including Dir and digests. Closing the view closes the dataset. A run of gnb is measured by it, and datasets
 // computed from the view keep it; files and graph servers do not.
 func (d *Dataset) WithMetric(metric string) (*Dataset, error) {
-	if !slices.Contains(Metrics, metric) {
-		return nil, fmt.Errorf("dataset: there is no metric %q; there are %s", metric, strings.Join(Metrics, ", "))
+	if metric == "" || strings.Trim(metric, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+		return nil, fmt.Errorf("dataset: there is no metric %q; there are %s, and those that a program declares, by names of lower-case letters, digits and _", metric, strings.Join(Metrics, ", "))
 	}
 	view := *d
 	view.measured, view.whole, view.closer = metric, cmp.Or(d.whole, d), nil

@@ -14,7 +14,7 @@ func TestMetricOfAView(t *testing.T) {
 	ds.SparseFeatures, ds.Meta.FeatureNames = nil, []string{"a", "b"}
 	ds.Meta.FeatureDim = 2
 	own := ds.Metric()
-	if _, err := ds.WithMetric("rmse"); err == nil {
+	if _, err := ds.WithMetric("no name"); err == nil {
 		t.Error("an unknown metric is taken")
 	}
 	view, err := ds.WithMetric(dataset.MetricMacroF1)

@@ -85,7 +85,7 @@ var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report
 // packages.
 var mayOnly = map[string][]string{
 	// nn for ModelConfig.
-	"gnb/runs":            {"gnb/internal", "multigpu", "graphops/nn", "graphops/safetensors", "internal"},
+	"gnb/runs":            {"gnb/internal", "multigpu", "graphops/metrics", "graphops/nn", "graphops/safetensors", "internal"},
 	"gnb/flight":          {"gnb/internal/bulk", "graphops", "internal"},
 	"gnb/tables":          {"graphops", "internal"},
 	"gnb/serve":           {"gnb/internal/bulk", "graphops", "internal"},

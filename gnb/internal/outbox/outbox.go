@@ -92,7 +92,7 @@ func (o *Outbox) send(e runs.Event) error {
 	switch e.Kind {
 	case runs.KindRate:
 		o.rate = &e
-	case runs.KindSteps, runs.KindEpoch, runs.KindMetrics, runs.KindLog, runs.KindDrawn:
+	case runs.KindSteps, runs.KindEpoch, runs.KindMetrics, runs.KindMetric, runs.KindLog, runs.KindDrawn:
 		if o.metrics != nil {
 			o.summed = runfile.AppendLine(o.summed, line)
 		}

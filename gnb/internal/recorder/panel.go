@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/metrics"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/machine"
 )
@@ -28,6 +29,7 @@ type panel struct {
 	series map[string]int // index into snap.Metrics, by name
 	// noPassing hides the accuracy on the training batches.
 	noPassing bool
+	metric    *metrics.Metric // what chooses the best epoch; nil if nothing does, or it is not known yet
 	task      task
 
 	total, steps0 int64     // steps done in total, and before this start of the run
@@ -126,6 +128,8 @@ func (p *panel) apply(e runs.Event) {
 	case runs.KindEpoch:
 		s.Mean = chart.Point{Step: e.Epoch + 1, Y: e.Loss}
 		p.passing(e.Epoch+1, e.Accuracy)
+	case runs.KindMetric:
+		p.metric = e.Metric
 	case runs.KindMetrics:
 		p.evaluated(e)
 	case runs.KindLog:
@@ -142,7 +146,12 @@ func (p *panel) evaluated(e runs.Event) {
 	s, drawn := &p.snap, map[string]bool{}
 	for _, m := range e.Values {
 		split, title, ok := runfile.CutMetric(m.Name)
-		if !ok { // of a task that is not the library's
+		if !ok && p.metric != nil {
+			if split, ok = p.metric.Of(m.Name); ok {
+				title = p.metric.String()
+			}
+		}
+		if !ok { // of a loop that is not a task's
 			split, title, ok = strings.Cut(m.Name, "_")
 			ok = ok && (split == "val" || split == "test") && title != "loss"
 		}

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/metrics"
@@ -22,16 +22,11 @@ import (
 
 // Tally counts one rank's results on a split.
 type Tally struct {
-	kind string
-	ds   *dataset.Dataset
+	metric metrics.Metric
+	part   metrics.Tally
+	ds     *dataset.Dataset
 	// Of a divided dataset, the labels are in the parts.
 	book *divided.Book
-	cols int // scores per row
-
-	correct, count int64        // accuracy: exact
-	f1             []metrics.F1 // of the classes: exact
-	scores         []float32    // AUC and average precision: [rows, cols]
-	labels         []int8       // labels of the scores, -1 if unknown
 
 	withLoss bool
 	loss     lossSum
@@ -68,7 +63,8 @@ func (l lossSum) mean() float64 {
 // New makes a Tally for nodes of a dataset; with withLoss it also sums their losses. book is that of
 // a divided dataset, else nil; nodes to count are those whose parts it has.
 func New(ds *dataset.Dataset, book *divided.Book, withLoss bool) *Tally {
-	return &Tally{kind: Metric(ds), ds: ds, book: book, f1: make([]metrics.F1, max(ds.Classes(), 1)), withLoss: withLoss}
+	m := Metric(ds)
+	return &Tally{metric: m, part: m.New(ds.Classes()), ds: ds, book: book, withLoss: withLoss}
 }
 
 // multi reports whether a node can have several labels.
@@ -99,28 +95,48 @@ func (t *Tally) targets(v int32) []int8 {
 	return rows.Row(t.book.Row(v))
 }
 
-// named are the metrics: by the name in a run, that in a dataset's metadata.
-var named = [][2]string{
-	{runfile.Accuracy, dataset.MetricAccuracy},
-	{runfile.AUC, dataset.MetricROCAUC},
-	{runfile.AP, dataset.MetricAP},
-	{runfile.MicroF1, dataset.MetricMicroF1},
-	{runfile.MacroF1, dataset.MetricMacroF1},
+// named are the library's metrics, with their names in a dataset's metadata.
+var named = []struct {
+	metrics.Metric
+	inData string
+}{
+	{metrics.AccuracyMetric, dataset.MetricAccuracy},
+	{metrics.ROCAUCMetric, dataset.MetricROCAUC},
+	{metrics.AveragePrecisionMetric, dataset.MetricAP},
+	{metrics.MicroF1Metric, dataset.MetricMicroF1},
+	{metrics.MacroF1Metric, dataset.MetricMacroF1},
 }
 
-// Metric returns the name of a dataset's metric in runs, one of package runfile.
-func Metric(ds *dataset.Dataset) string {
+// Declared are the metrics that the program declares (gnb.DeclareMetric).
+var Declared = entry.Registry[metrics.Metric]{Kind: "metric"}
+
+// Metric returns the metric by which nodes of a dataset are measured. It is the accuracy if [CheckLabels] refuses the
+// dataset's.
+func Metric(ds *dataset.Dataset) metrics.Metric {
+	m, err := metricOf(ds)
+	if err != nil {
+		return metrics.AccuracyMetric
+	}
+	return m
+}
+
+func metricOf(ds *dataset.Dataset) (metrics.Metric, error) {
 	for _, n := range named {
-		if n[1] == ds.Metric() {
-			return n[0]
+		if n.inData == ds.Metric() {
+			return n.Metric, nil
 		}
 	}
-	return runfile.Accuracy
+	return Declared.Get(ds.Metric())
 }
 
 // Known reports whether there is a metric of nodes of that name in runs.
 func Known(name string) bool {
-	return slices.ContainsFunc(named, func(n [2]string) bool { return n[0] == name })
+	for _, n := range named {
+		if n.Name == name {
+			return true
+		}
+	}
+	return Declared.Has(name)
 }
 
 // Named returns the dataset measured by the metric of that name in runs; "" keeps it.
@@ -130,30 +146,31 @@ func Named(ds *dataset.Dataset, name string) (*dataset.Dataset, error) {
 	}
 	var all []string
 	for _, n := range named {
-		if n[0] == name {
-			return ds.WithMetric(n[1])
+		if n.Name == name {
+			return ds.WithMetric(n.inData)
 		}
-		all = append(all, n[0])
+		all = append(all, n.Name)
 	}
-	return nil, fmt.Errorf("gnb: Metric is %q; nodes are measured by %s", name, strings.Join(all, ", "))
+	if Declared.Has(name) {
+		return ds.WithMetric(name)
+	}
+	return nil, fmt.Errorf("gnb: Metric is %q; nodes are measured by %s, or by a metric that the program declares (gnb.DeclareMetric)", name, strings.Join(all, ", "))
 }
-
-// title is the metric's name in sentences.
-func title(kind string) string {
-	_, t, _ := runfile.CutMetric("_" + kind)
-	return t
-}
-
-// ranks reports whether a metric ranks nodes by their scores.
-func ranks(kind string) bool { return kind == runfile.AUC || kind == runfile.AP }
 
 // CheckLabels returns an error if a dataset's labels do not suit its metric.
 func CheckLabels(ds *dataset.Dataset) error {
 	switch {
 	case ds.Labels == nil && ds.MultiLabels == nil && (!divided.Is(ds) || ds.Classes() == 0):
 		return fmt.Errorf("gnb: %s has no labels", ds.Name())
-	case ranks(Metric(ds)) && !multi(ds) && ds.Classes() != 2:
-		return fmt.Errorf("gnb: %s is to be measured by %s, which takes two classes or several labels a node, and it has %d classes; choose another metric (Metric, --metric)", ds.Name(), title(Metric(ds)), ds.Classes())
+	}
+	m, err := metricOf(ds)
+	switch {
+	case err != nil:
+		return fmt.Errorf("gnb: the metric of %s: %w", ds.Name(), err)
+	case m.New == nil:
+		return fmt.Errorf("gnb: %s is to be measured by %s, which says not how outputs are counted; give its declaration New, or choose another metric (Metric, --metric)", ds.Name(), m)
+	case m.Ranks && !multi(ds) && ds.Classes() != 2:
+		return fmt.Errorf("gnb: %s is to be measured by %s, which takes two classes or several labels a node, and it has %d classes; choose another metric (Metric, --metric)", ds.Name(), m, ds.Classes())
 	}
 	return nil
 }
@@ -195,137 +212,63 @@ func (t *Tally) Add(v int32, row []float32) {
 		t.bad++
 		return
 	}
+	known := metrics.Answer{}
 	if multi(t.ds) {
-		t.addMulti(row, t.targets(v))
+		known.Labels = t.targets(v)
+	} else if known.Class = t.label(v); known.Class < 0 {
 		return
 	}
-	y := t.label(v)
-	if y < 0 {
-		return
+	switch {
+	case !t.withLoss:
+	case known.Labels != nil:
+		t.loss.add(nn.RowBCE(row, known.Labels))
+	default:
+		t.loss.add(nn.RowCrossEntropy(row, int(known.Class)), 1)
 	}
-	t.count++
-	if t.withLoss {
-		t.loss.add(nn.RowCrossEntropy(row, int(y)), 1)
-	}
-	if t.Ranked() {
-		t.cols = 1
-		t.scores = append(t.scores, metrics.BinaryScores(row, len(row))...)
-		t.labels = append(t.labels, int8(y))
-		return
-	}
-	switch answer := nn.Argmax(row); {
-	case answer == int(y):
-		t.correct++
-		t.f1[y].TruePositives++
-	default: // one class was missed and another was predicted
-		t.f1[min(answer, len(t.f1)-1)].FalsePositives++
-		t.f1[y].FalseNegatives++
-	}
+	t.part.Add(row, known)
 }
 
-func (t *Tally) addMulti(row []float32, labels []int8) {
-	if t.withLoss {
-		t.loss.add(nn.RowBCE(row, labels))
-	}
-	if t.Ranked() {
-		t.cols = len(row)
-		t.count++
-		t.scores, t.labels = append(t.scores, row...), append(t.labels, labels...)
-		return
-	}
-	for c, y := range labels {
-		if y >= 0 {
-			t.count++
-			if (row[c] > 0) == (y == 1) {
-				t.correct++
-			}
-		}
-		t.f1[c].AddRow(row[c:c+1], labels[c:c+1])
-	}
-}
+// WithLoss reports whether the tally sums losses.
+func (t *Tally) WithLoss() bool { return t.withLoss }
 
 // NotFinite reports whether an output had numbers that are not finite.
 func (t *Tally) NotFinite() bool { return t.bad > 0 }
 
-// Sums returns the counts to add over ranks.
-func (t *Tally) Sums() []int64 {
-	sums := []int64{t.correct, t.count, t.loss.units, t.loss.count, t.loss.bad}
-	for _, c := range t.f1 {
-		sums = append(sums, c.TruePositives, c.FalsePositives, c.FalseNegatives)
-	}
-	return sums
-}
-
-// Ranked reports whether the metric needs the scores of all ranks together, see [Tally.Encode].
-func (t *Tally) Ranked() bool { return ranks(t.kind) }
-
-// Result is a split's metric over all ranks. Score is the metric, except for the accuracy, which is Correct/Count.
+// Result is a split's metric over what was counted and merged. Loss is 0 unless the tally sums losses.
 type Result struct {
-	Correct, Count int64
-	Score, Loss    float64
+	Value float64
+	Count int64
+	Loss  float64
 }
 
-// Result computes the metric from the sums of all ranks and the scores of whole, which holds those
-// of all ranks.
-func (t *Tally) Result(sums []int64, whole *Tally) Result {
-	r := Result{Correct: sums[0], Count: sums[1]}
+// Result computes the metric.
+func (t *Tally) Result() (r Result) {
+	r.Value, r.Count = t.part.Value()
 	if t.withLoss {
-		r.Loss = lossSum{sums[2], sums[3], sums[4]}.mean()
-	}
-	var classes []metrics.F1
-	var all metrics.F1
-	for s := sums[5:]; len(s) > 0; s = s[3:] {
-		c := metrics.F1{TruePositives: s[0], FalsePositives: s[1], FalseNegatives: s[2]}
-		classes, all = append(classes, c), metrics.F1{TruePositives: all.TruePositives + s[0], FalsePositives: all.FalsePositives + s[1], FalseNegatives: all.FalseNegatives + s[2]}
-	}
-	switch {
-	case t.kind == runfile.MicroF1:
-		r.Score = all.Micro()
-	case t.kind == runfile.MacroF1:
-		r.Score = metrics.MacroF1(classes)
-	case t.kind == runfile.AUC && multi(t.ds):
-		r.Score, _ = metrics.MultiLabelAUC(whole.scores, max(whole.cols, 1), whole.labels)
-	case t.kind == runfile.AUC:
-		r.Score = metrics.ROCAUC(whole.scores, whole.labels)
-	case t.kind == runfile.AP && multi(t.ds):
-		r.Score, _ = metrics.MultiLabelAveragePrecision(whole.scores, max(whole.cols, 1), whole.labels)
-	case t.kind == runfile.AP:
-		r.Score = metrics.AveragePrecision(whole.scores, whole.labels)
+		r.Loss = t.loss.mean()
 	}
 	return r
 }
 
-// Encode writes the scores for other ranks.
+// lossBytes is the size of an encoded loss.
+const lossBytes = 24
+
+// Encode writes what was counted for other ranks.
 func (t *Tally) Encode() []byte {
-	b := make([]byte, 0, 16+len(t.labels)+4*len(t.scores))
-	b = binary.LittleEndian.AppendUint64(b, uint64(t.cols))
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(t.scores)))
-	for _, x := range t.scores {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	b := make([]byte, 0, lossBytes)
+	for _, n := range []int64{t.loss.units, t.loss.count, t.loss.bad} {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 	}
-	for _, y := range t.labels {
-		b = append(b, byte(y))
-	}
-	return b
+	return append(b, t.part.Encode()...)
 }
 
-// Decode appends the encoded scores of another rank.
-func (t *Tally) Decode(b []byte) error {
-	if len(b) < 16 {
-		return errors.New("gnb: the scores of an evaluation were cut short")
+// Merge adds what another rank has encoded, in the order of ranks.
+func (t *Tally) Merge(b []byte) error {
+	if len(b) < lossBytes {
+		return errors.New("gnb: what another rank counted in an evaluation was cut short")
 	}
-	if cols := int(binary.LittleEndian.Uint64(b)); cols > 0 {
-		t.cols = cols
+	for i, n := range []*int64{&t.loss.units, &t.loss.count, &t.loss.bad} {
+		*n += int64(binary.LittleEndian.Uint64(b[8*i:]))
 	}
-	n := int(binary.LittleEndian.Uint64(b[8:]))
-	if b = b[16:]; len(b) != 5*n {
-		return errors.New("gnb: the scores of an evaluation were cut short")
-	}
-	for i := range n {
-		t.scores = append(t.scores, math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
-	}
-	for _, y := range b[4*n:] {
-		t.labels = append(t.labels, int8(y))
-	}
-	return nil
+	return t.part.Merge(b[lossBytes:])
 }

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -50,29 +49,25 @@ func TestResultDoesNotDependOnRanks(t *testing.T) {
 			rows[i] = r.Float32()*4 - 2
 		}
 		count := func(ranks int) Result {
-			var sums []int64
-			whole, first := &Tally{}, New(ds, nil, true)
+			whole := New(ds, nil, true)
 			for rank := range ranks {
 				one := New(ds, nil, true)
 				for v := rank * nodes / ranks; v < (rank+1)*nodes/ranks; v++ {
 					one.Add(int32(v), rows[v*cols:(v+1)*cols])
 				}
-				for i, x := range one.Sums() {
-					if sums == nil {
-						sums = make([]int64, len(one.Sums()))
-					}
-					sums[i] += x
+				if err := whole.Merge(one.Encode()); err != nil {
+					t.Fatal(err)
 				}
-				if one.Ranked() {
-					if err := whole.Decode(one.Encode()); err != nil {
-						t.Fatal(err)
+				for n := range len(one.Encode()) {
+					if New(ds, nil, true).Merge(one.Encode()[:n]) == nil {
+						t.Fatalf("%s: %d of %d bytes are accepted", name, n, len(one.Encode()))
 					}
 				}
 			}
-			return first.Result(sums, whole)
+			return whole.Result()
 		}
 		one := count(1)
-		if one.Count == 0 || !(one.Loss > 0) || Metric(ds) != runfile.Accuracy && !(one.Score > 0 && one.Score < 1) {
+		if one.Count == 0 || !(one.Loss > 0) || !(one.Value > 0 && one.Value < 1) {
 			t.Errorf("%s: %+v of %d nodes", name, one, nodes)
 		}
 		for _, ranks := range []int{2, 3, 7} {
@@ -89,9 +84,9 @@ func TestAccuracyIsExact(t *testing.T) {
 	for v, row := range [][]float32{{1, 0}, {1, 0}, {1, 0}, {0, 1}} {
 		y.Add(int32(v), row)
 	}
-	r := y.Result(y.Sums(), y)
+	r := y.Result()
 	want := (nn.RowCrossEntropy([]float32{1, 0}, 0)*2 + nn.RowCrossEntropy([]float32{1, 0}, 1)) / 3
-	if r.Correct != 2 || r.Count != 3 || math.Abs(r.Loss-want) > 1e-6 {
+	if r.Value != 2./3 || r.Count != 3 || math.Abs(r.Loss-want) > 1e-6 {
 		t.Errorf("%+v, want 2 of 3 with loss %v", r, want)
 	}
 	y.Add(0, []float32{float32(math.NaN()), 0})
@@ -122,19 +117,7 @@ func TestCheckLabels(t *testing.T) {
 		t.Error("a dataset without labels gave no error")
 	}
 	three := &dataset.Dataset{Labels: []int32{0}, Meta: dataset.Metadata{NumClasses: 3, Metric: dataset.MetricROCAUC}}
-	if Metric(three) != runfile.AUC || CheckLabels(three) == nil {
+	if Metric(three).Name != "auc" || CheckLabels(three) == nil {
 		t.Error("ROC AUC for three classes gave no error")
-	}
-}
-
-func TestDecodeRefusesWhatIsCutShort(t *testing.T) {
-	ds := sets()["AUC"]
-	y := New(ds, nil, false)
-	y.Add(0, []float32{1, 2})
-	b := y.Encode()
-	for _, cut := range []int{0, 8, len(b) - 1} {
-		if (&Tally{}).Decode(b[:cut]) == nil {
-			t.Errorf("a message truncated to %d of %d bytes gave no error", cut, len(b))
-		}
 	}
 }

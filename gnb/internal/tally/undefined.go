@@ -7,6 +7,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/metrics"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -50,8 +51,8 @@ type seen struct {
 
 func newSeen(ds *dataset.Dataset) *seen {
 	s := &seen{ds: ds, columns: make([][2]int, 1)}
-	if ranks(Metric(ds)) {
-		s.ranked = title(Metric(ds))
+	if m := Metric(ds); m.Ranks {
+		s.ranked = m.String()
 	}
 	if ds.MultiLabels != nil {
 		s.columns = make([][2]int, ds.MultiLabels.Cols)
@@ -104,10 +105,10 @@ func CheckEvaluated(ds *dataset.Dataset, split string, byLoss bool) error {
 		return err
 	}
 	wayOut := "make the split of other nodes (gnb data convert), or train without evaluation (Eval: \"none\", --eval none)"
-	if ranks(Metric(ds)) && byLoss && hasLabels(ds, split) {
+	if Metric(ds).Ranks && byLoss && hasLabels(ds, split) {
 		return nil
 	}
-	if ranks(Metric(ds)) && hasLabels(ds, split) {
+	if Metric(ds).Ranks && hasLabels(ds, split) {
 		wayOut = "choose the best epoch by the loss (BestBy: \"loss\", --best-by loss), or " + wayOut
 	}
 	return fmt.Errorf("gnb: %s's split %q cannot choose the best epoch, because %w: %s; %s", ds.Name(), split, ErrUndefined, why, wayOut)
@@ -115,13 +116,15 @@ func CheckEvaluated(ds *dataset.Dataset, split string, byLoss bool) error {
 
 func hasLabels(ds *dataset.Dataset, split string) bool { return CheckSplit(ds, split) == nil }
 
-// Missing says why a split's value is not a number, from the counts of all ranks.
-func (r Result) Missing(kind string) string {
+// Missing says why a split's value by a metric is not a number, "" if it is one.
+func (r Result) Missing(m metrics.Metric) string {
 	switch {
 	case r.Count == 0:
 		return "none of its nodes has a label"
-	case ranks(kind) && math.IsNaN(r.Score):
-		return "the " + title(kind) + " takes positive and negative nodes, and they do not have both"
+	case !math.IsNaN(r.Value):
+		return ""
+	case m.Ranks:
+		return "the " + m.String() + " takes positive and negative nodes, and they do not have both"
 	}
-	return ""
+	return "the " + m.String() + " of its nodes is not a number"
 }

@@ -36,7 +36,7 @@ func TestDryDeviceAsksForThisMemory(t *testing.T) {
 		for j := range seeds {
 			seeds[j] = int32(5*j + i)
 		}
-		b, err := s.Sample(0, i, seeds)
+		b, err := s.Sample(0, i, sample.Seeds{IDs: seeds})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -74,7 +74,7 @@ func BenchmarkSample(b *testing.B) {
 				edges, step := 0, 0
 				one := func() {
 					lo := step * 1024 % (len(ids) - 1024)
-					batch, err := s.Sample(0, step, ids[lo:lo+1024])
+					batch, err := s.Sample(0, step, sample.Seeds{IDs: ids[lo : lo+1024]})
 					ok(b, err)
 					edges += batch.Edges()
 					batch.Release()
@@ -151,7 +151,7 @@ func BenchmarkKernels(b *testing.B) {
 			t = newTimed(b, d.Sampling)
 			s.through = t
 		}
-		batch, err := s.Sample(0, step, seedsOf(g.NumNodes(), 1024))
+		batch, err := s.Sample(0, step, sample.Seeds{IDs: seedsOf(g.NumNodes(), 1024)})
 		ok(b, err)
 		if t != nil {
 			for i, name := range t.names {

@@ -64,12 +64,12 @@ func TestBlocksOfLongRows(t *testing.T) {
 			t.Cleanup(be.Close)
 			config := sample.Config{Picker: sample.Fanouts{c.fanout}, Seed: 9, TransposeInput: true}
 			s := start(t, d, c.g, store.Device, Config{Config: config})
-			b, err := s.Sample(0, 0, seedsOf(nodes, nodes))
+			b, err := s.Sample(0, 0, sample.Seeds{IDs: seedsOf(nodes, nodes)})
 			ok(t, err)
 			defer b.Release()
 			cpu, err := sample.New(c.g, config)
 			ok(t, err)
-			ref, err := cpu.Sample(0, 0, seedsOf(nodes, nodes))
+			ref, err := cpu.Sample(0, 0, sample.Seeds{IDs: seedsOf(nodes, nodes)})
 			ok(t, err)
 			got, want := [][]float32{}, [][]float32{}
 			for _, op := range []tensor.Op{tensor.Sum, tensor.Mean, tensor.Max} {

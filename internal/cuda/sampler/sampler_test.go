@@ -84,12 +84,12 @@ func mapped[T int32 | int64 | float32](t testing.TB, s []T) []T {
 }
 
 // epoch returns the digest of an epoch of batches.
-func epoch(t testing.TB, sample_ func(epoch, step int, seeds []int32) (*sample.Batch, error), nodes, size int) string {
+func epoch(t testing.TB, sample_ func(epoch, step int, seeds sample.Seeds) (*sample.Batch, error), nodes, size int) string {
 	t.Helper()
 	d := sample.NewDigest()
 	ids := sample.EpochOrder(3, 2, seedsOf(nodes, nodes))
 	for step := 0; step*size < nodes; step++ {
-		b, err := sample_(2, step, ids[step*size:min((step+1)*size, nodes)])
+		b, err := sample_(2, step, sample.Seeds{IDs: ids[step*size : min((step+1)*size, nodes)]})
 		ok(t, err)
 		d.AddBatch(b)
 		b.Release()
@@ -143,12 +143,12 @@ func TestArraysOnTheDevice(t *testing.T) {
 	ok(t, err)
 	var batches []*sample.Batch
 	for step := range 3 {
-		b, err := s.Sample(1, step, seedsOf(300, 20+step))
+		b, err := s.Sample(1, step, sample.Seeds{IDs: seedsOf(300, 20+step)})
 		ok(t, err)
 		batches = append(batches, b)
 	}
 	for step, b := range batches {
-		want, err := cpu.Sample(1, step, seedsOf(300, 20+step))
+		want, err := cpu.Sample(1, step, sample.Seeds{IDs: seedsOf(300, 20+step)})
 		ok(t, err)
 		if b.Epoch != 1 || b.Step != step || !slices.Equal(b.Seeds, want.Seeds) || b.Edges() != want.Edges() {
 			t.Errorf("%v, not %v", b, want)
@@ -196,9 +196,9 @@ func TestLoopsOnTheDevice(t *testing.T) {
 	s := start(t, d, g, store.Device, Config{Config: c})
 	batches, refs := []*sample.Batch{}, []*sample.Batch{}
 	for step := range 6 {
-		b, err := s.Sample(1, step, seedsOf(300, 20+step))
+		b, err := s.Sample(1, step, sample.Seeds{IDs: seedsOf(300, 20+step)})
 		ok(t, err)
-		ref, err := cpu.Sample(1, step, seedsOf(300, 20+step))
+		ref, err := cpu.Sample(1, step, sample.Seeds{IDs: seedsOf(300, 20+step)})
 		ok(t, err)
 		batches, refs = append(batches, b), append(refs, ref)
 		if step == 0 { // the sampler is a batch ahead
@@ -242,13 +242,13 @@ func TestLoopsOnTheDevice(t *testing.T) {
 	ok(t, err)
 	s = start(t, d, w, store.Device, Config{Config: c})
 	for step := range 3 {
-		b, err := s.Sample(0, step, seedsOf(300, 9))
+		b, err := s.Sample(0, step, sample.Seeds{IDs: seedsOf(300, 9)})
 		ok(t, err)
 		l := b.Blocks[0].SelfLooped()
 		if (l.Remote() != nil) != (step > 0) {
 			t.Errorf("weighted, step %d: on the device: %v", step, step == 0)
 		}
-		ref, err := wcpu.Sample(0, step, seedsOf(300, 9))
+		ref, err := wcpu.Sample(0, step, sample.Seeds{IDs: seedsOf(300, 9)})
 		ok(t, err)
 		if want := ref.Blocks[0].SelfLooped(); !l.Weighted() || !slices.Equal(l.Weights(), want.Weights()) || !slices.Equal(l.Indices(), want.Indices()) {
 			t.Errorf("step %d: the weights are %v, want %v", step, l.Weights(), want.Weights())
@@ -274,7 +274,7 @@ func TestSeveralDevices(t *testing.T) {
 	cpu, err := sample.New(g, c)
 	ok(t, err)
 	ids := seedsOf(300, 64)
-	b, err := cpu.Sample(0, 0, ids)
+	b, err := cpu.Sample(0, 0, sample.Seeds{IDs: ids})
 	ok(t, err)
 	want := sample.NewDigest()
 	want.AddBatch(b)
@@ -285,12 +285,12 @@ func TestSeveralDevices(t *testing.T) {
 			for rank := range world {
 				s := start(t, open(t, cuda.Options{Device: rank, Rank: rank}), g, store.Auto, Config{Config: c})
 				lo, hi := sample.Share(len(ids), rank, world)
-				b, err := s.Sample(0, 0, ids[lo:hi])
+				b, err := s.Sample(0, 0, sample.Seeds{IDs: ids[lo:hi]})
 				ok(t, err)
 				picks[rank] = sample.EncodePicks(b)
 			}
 			got := sample.NewDigest()
-			ok(t, got.AddStep(ids, picks))
+			ok(t, got.AddStep(sample.Seeds{IDs: ids}, picks))
 			if got.Sum() != want.Sum() {
 				t.Errorf("the digest is %s, want %s", got.Sum(), want.Sum())
 			}
@@ -307,7 +307,7 @@ func TestSteadyState(t *testing.T) {
 	s := start(t, d, g, store.Device, Config{Config: sample.Config{Picker: sample.Fanouts{5, 3}, Seed: 9, Transpose: true}})
 	calls := int64(0)
 	for step := range 5 {
-		b, err := s.Sample(0, step, seedsOf(300, 32))
+		b, err := s.Sample(0, step, sample.Seeds{IDs: seedsOf(300, 32)})
 		ok(t, err)
 		if step > 1 && d.Memory().Calls != calls {
 			t.Errorf("batch %d took memory from the driver", step)
@@ -356,16 +356,16 @@ func TestErrors(t *testing.T) {
 			cpu, err := sample.New(c.g, sample.Config{Picker: c.picker, Seed: 1})
 			ok(t, err)
 			for range 2 {
-				if _, err := s.Sample(0, 0, c.seeds); err == nil || !strings.Contains(err.Error(), c.says) {
+				if _, err := s.Sample(0, 0, sample.Seeds{IDs: c.seeds}); err == nil || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("error %v, want one with %q", err, c.says)
 				}
-				if _, err := cpu.Sample(0, 0, c.seeds); err == nil {
+				if _, err := cpu.Sample(0, 0, sample.Seeds{IDs: c.seeds}); err == nil {
 					t.Error("the CPU sampler returns no error")
 				}
 			}
-			b, err := s.Sample(0, 0, []int32{90})
+			b, err := s.Sample(0, 0, sample.Seeds{IDs: []int32{90}})
 			ok(t, err)
-			want, err := cpu.Sample(0, 0, []int32{90})
+			want, err := cpu.Sample(0, 0, sample.Seeds{IDs: []int32{90}})
 			ok(t, err)
 			same(t, 0, b.Blocks[len(b.Blocks)-1], want.Blocks[len(want.Blocks)-1])
 		})
@@ -406,12 +406,12 @@ func TestOutOfMemory(t *testing.T) {
 	s := start(t, d, g, store.Device, Config{Config: sample.Config{Picker: sample.Fanouts{5, 3}, Seed: 9}})
 	hold, err := d.Alloc(cuda.Activations, 8<<20-40<<10)
 	ok(t, err)
-	_, err = s.Sample(0, 0, seedsOf(300, 200))
+	_, err = s.Sample(0, 0, sample.Seeds{IDs: seedsOf(300, 200)})
 	if !errors.Is(err, cuda.OutOfMemory) || !strings.Contains(err.Error(), "activations") {
 		t.Errorf("%v", err)
 	}
 	hold.Free()
-	b, err := s.Sample(0, 0, seedsOf(300, 200))
+	b, err := s.Sample(0, 0, sample.Seeds{IDs: seedsOf(300, 200)})
 	ok(t, err)
 	b.Release()
 }
@@ -436,10 +436,10 @@ func TestOneWait(t *testing.T) {
 			s, err := New(d, sg, Config{Config: sample.Config{Picker: c.fan, Seed: 9, Transpose: true}})
 			ok(t, err)
 			drv.Inject(fakegpu.Fault{Call: "cuMemcpyDtoHAsync_v2", Status: int(cuda.IllegalAddress), After: c.waits, Times: 1})
-			b, err := s.Sample(0, 0, seedsOf(300, 20))
+			b, err := s.Sample(0, 0, sample.Seeds{IDs: seedsOf(300, 20)})
 			ok(t, err)
 			b.Release()
-			if _, err := s.Sample(0, 1, seedsOf(300, 20)); !errors.Is(err, cuda.IllegalAddress) {
+			if _, err := s.Sample(0, 1, sample.Seeds{IDs: seedsOf(300, 20)}); !errors.Is(err, cuda.IllegalAddress) {
 				t.Errorf("the next batch's copy fails with %v", err)
 			}
 			// The device has failed, so Close returns its error, but frees everything.

@@ -1,0 +1,264 @@
+package metrics
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// Metric is a measure of a network's outputs as a value: its name, its better direction, how it is written, and how what
+// several ranks have counted combines. Its JSON has all but New.
+type Metric struct {
+	// Name is its name in results, where it follows that of the split: "val_" + Name.
+	Name string `json:"name"`
+	// Title is its name in sentences and figures, such as "ROC AUC"; empty means Name.
+	Title string `json:"title,omitempty"`
+	// Lower says that a lower value is better, as of a loss.
+	Lower bool `json:"lower,omitempty"`
+	// Format is how package fmt writes a value, such as "%.1f km"; empty means "%.4f".
+	Format string `json:"format,omitempty"`
+	// Ranks says that rows are ranked by their scores, so that the metric takes two classes, or several labels for each
+	// row, and positives and negatives among the rows.
+	Ranks bool `json:"ranks,omitempty"`
+	// New returns a tally of no rows, of outputs for a number of classes. It is nil for a metric that a task computes itself.
+	New func(classes int) Tally `json:"-"`
+}
+
+// Tally is what has been counted of the rows of a split. What it says of rows that several tallies have counted, one of
+// which has merged the others in the order of their ranks, must be the same bits as if one had counted all of them.
+type Tally interface {
+	// Add counts a row of outputs, which are finite, whose answer is known.
+	Add(row []float32, known Answer)
+	// Value is the metric, NaN if it does not exist, and the number of rows (or of labels, if a row can have several) that
+	// it is the metric of.
+	Value() (value float64, count int64)
+	// Encode returns what was counted, and Merge adds what another tally of the same metric has encoded.
+	Encode() []byte
+	Merge(encoded []byte) error
+}
+
+// Answer is what is known of a row: its class or, if it can have several labels, Labels: 1, 0, or -1 for an unknown one.
+type Answer struct {
+	Class  int32
+	Labels []int8
+}
+
+// Text writes a value.
+func (m Metric) Text(value float64) string {
+	if m.Format == "" {
+		return fmt.Sprintf("%.4f", value)
+	}
+	return fmt.Sprintf(m.Format, value)
+}
+
+// String is the metric's name in sentences.
+func (m Metric) String() string {
+	if m.Title != "" {
+		return m.Title
+	}
+	return strings.ReplaceAll(m.Name, "_", " ")
+}
+
+// Of cuts the name of an evaluation's value, such as "val_auc", into that of the split and this metric's.
+func (m Metric) Of(value string) (split string, ok bool) {
+	if m.Name == "" {
+		return "", false
+	}
+	return strings.CutSuffix(value, "_"+m.Name)
+}
+
+// The metrics of classes and labels.
+var (
+	// AccuracyMetric is the share of correct rows or, with several labels, of correct labels.
+	AccuracyMetric = Metric{Name: "accuracy", New: func(int) Tally { return &share{} }}
+	// MicroF1Metric is [F1.Micro] over all rows and classes together.
+	MicroF1Metric = Metric{Name: "micro_f1", Title: "micro-F1", New: func(classes int) Tally { return newClasses(classes, false) }}
+	// MacroF1Metric is [MacroF1].
+	MacroF1Metric = Metric{Name: "macro_f1", Title: "macro-F1", New: func(classes int) Tally { return newClasses(classes, true) }}
+	// ROCAUCMetric is [ROCAUC], and [MultiLabelAUC] if a row can have several labels.
+	ROCAUCMetric = Metric{Name: "auc", Title: "ROC AUC", Ranks: true, New: func(int) Tally { return &scoredRows{one: ROCAUC, several: MultiLabelAUC} }}
+	// AveragePrecisionMetric is [AveragePrecision], and [MultiLabelAveragePrecision] if a row can have several labels.
+	AveragePrecisionMetric = Metric{Name: "ap", Title: "average precision", Ranks: true, New: func(int) Tally {
+		return &scoredRows{one: AveragePrecision, several: MultiLabelAveragePrecision}
+	}}
+)
+
+// counts are sums of whole numbers, which combine exactly in any order.
+type counts []int64
+
+func (c counts) Encode() []byte {
+	b := make([]byte, 0, 8*len(c))
+	for _, n := range c {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	return b
+}
+
+func (c counts) Merge(b []byte) error {
+	if len(b) != 8*len(c) {
+		return fmt.Errorf("metrics: %d bytes are not the %d counts of a metric; all ranks must have the same metric and classes", len(b), len(c))
+	}
+	for i := range c {
+		c[i] += int64(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+	return nil
+}
+
+// share counts correct answers.
+type share struct{ correct, count int64 }
+
+func (s *share) Add(row []float32, known Answer) {
+	if known.Labels == nil {
+		s.count++
+		if nn.Argmax(row) == int(known.Class) {
+			s.correct++
+		}
+		return
+	}
+	for c, y := range known.Labels {
+		if y >= 0 {
+			s.count++
+			if (row[c] > 0) == (y == 1) {
+				s.correct++
+			}
+		}
+	}
+}
+
+func (s *share) Value() (float64, int64) { return float64(s.correct) / float64(s.count), s.count }
+
+func (s *share) Encode() []byte { return counts{s.correct, s.count}.Encode() }
+
+func (s *share) Merge(b []byte) error {
+	c := counts{s.correct, s.count}
+	err := c.Merge(b)
+	s.correct, s.count = c[0], c[1]
+	return err
+}
+
+// classes counts the answers for each class: true and false positives, false negatives, and, at the end, all answers.
+type classes struct {
+	counts
+	macro bool
+}
+
+func newClasses(n int, macro bool) *classes { return &classes{make(counts, 3*max(n, 1)+1), macro} }
+
+func (s *classes) Add(row []float32, known Answer) {
+	n := (len(s.counts) - 1) / 3
+	all := &s.counts[3*n]
+	if known.Labels == nil {
+		*all++
+		switch y, answer := int(known.Class), nn.Argmax(row); {
+		case answer == y:
+			s.counts[3*y]++
+		default: // one class was missed and another was predicted
+			s.counts[3*min(answer, n-1)+1]++
+			s.counts[3*y+2]++
+		}
+		return
+	}
+	for c, y := range known.Labels {
+		if y >= 0 {
+			*all++
+		}
+		var f F1
+		f.AddRow(row[c:c+1], known.Labels[c:c+1])
+		s.counts[3*c] += f.TruePositives
+		s.counts[3*c+1] += f.FalsePositives
+		s.counts[3*c+2] += f.FalseNegatives
+	}
+}
+
+func (s *classes) Value() (float64, int64) {
+	n := (len(s.counts) - 1) / 3
+	if s.counts[3*n] == 0 {
+		return math.NaN(), 0
+	}
+	var all F1
+	each := make([]F1, n)
+	for c := range each {
+		f := F1{TruePositives: s.counts[3*c], FalsePositives: s.counts[3*c+1], FalseNegatives: s.counts[3*c+2]}
+		each[c] = f
+		all = F1{TruePositives: all.TruePositives + f.TruePositives, FalsePositives: all.FalsePositives + f.FalsePositives, FalseNegatives: all.FalseNegatives + f.FalseNegatives}
+	}
+	if s.macro {
+		return MacroF1(each), s.counts[3*n]
+	}
+	return all.Micro(), s.counts[3*n]
+}
+
+// scoredRows keeps the scores of all rows: [rows, cols], and the labels for them.
+type scoredRows struct {
+	one     func(scores []float32, labels []int8) float64
+	several func(scores []float32, cols int, labels []int8) (float64, []float64)
+
+	cols   int // 0: a row has one score, of class 1
+	rows   int64
+	scores []float32
+	labels []int8
+}
+
+func (s *scoredRows) Add(row []float32, known Answer) {
+	s.rows++
+	if known.Labels == nil {
+		s.scores = append(s.scores, BinaryScores(row, len(row))...)
+		s.labels = append(s.labels, int8(known.Class))
+		return
+	}
+	s.cols = len(row)
+	s.scores, s.labels = append(s.scores, row...), append(s.labels, known.Labels...)
+}
+
+func (s *scoredRows) Value() (value float64, count int64) {
+	switch {
+	case s.rows == 0:
+		return math.NaN(), 0
+	case s.cols == 0:
+		return s.one(s.scores, s.labels), s.rows
+	}
+	value, _ = s.several(s.scores, s.cols, s.labels)
+	return value, s.rows
+}
+
+func (s *scoredRows) Encode() []byte {
+	b := make([]byte, 0, 24+len(s.labels)+4*len(s.scores))
+	for _, n := range []int{s.cols, int(s.rows), len(s.scores)} {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	for _, x := range s.scores {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	for _, y := range s.labels {
+		b = append(b, byte(y))
+	}
+	return b
+}
+
+func (s *scoredRows) Merge(b []byte) error {
+	short := errors.New("metrics: the scores of another rank were cut short")
+	if len(b) < 24 {
+		return short
+	}
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+	cols, rows, n := word(0), word(1), word(2)
+	if n > uint64(len(b)) || uint64(len(b)-24) != 5*n {
+		return short
+	}
+	if cols > 0 {
+		s.cols = int(cols)
+	}
+	s.rows += int64(rows)
+	b = b[24:]
+	for i := range int(n) {
+		s.scores = append(s.scores, math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
+	}
+	for _, y := range b[4*n:] {
+		s.labels = append(s.labels, int8(y))
+	}
+	return nil
+}
