@@ -36,7 +36,7 @@ if ! command -v "$(go env CC)" >/dev/null; then
 elif [ "${1:-}" = quick ]; then
   divided "${2:-}" ./... || failed=1
   # shellcheck disable=SC2046 # words
-  (. scripts/cuda-env.sh && GOFLAGS="$GOFLAGS -tags=cuda,grpcnotrace" divided "${3:-}" $(grep -rl --include='*.go' '^//go:build.*cuda' cuda gnb/internal | sed 's|^|./|; s|/[^/]*$||' | sort -u)) || failed=1
+  (. scripts/cuda-env.sh && GOFLAGS="$GOFLAGS -tags=cuda,grpcnotrace" divided "${3:-}" $(grep -rl --include='*.go' '^//go:build.*cuda' internal/cuda gnb/internal | sed 's|^|./|; s|/[^/]*$||' | sort -u)) || failed=1
 else
   (. scripts/cuda-env.sh && lint --build-tags cuda,grpcnotrace ./...) || failed=1
   # Without -tags cuda, the linter sees the packages that have files for that case only.
