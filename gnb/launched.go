@@ -249,6 +249,9 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 		c.Dataset, c.DatasetSource, c.Nodes, c.Edges = d.Name(), d.Meta.Source, d.Nodes(), d.Edges()
 		c.DatasetDir, c.SplitSet = d.Origin()
 		c.FeatureNames = d.NamedFeatures()
+		if m := d.Metric(); m != cmp.Or(d.Meta.Metric, dataset.MetricAccuracy) && !saving.NamesMetric(args) {
+			c.Metric = m
+		}
 	}
 	var id [2]byte
 	if _, err := rand.Read(id[:]); err != nil {

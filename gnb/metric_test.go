@@ -153,8 +153,13 @@ func TestMetricOfAView(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if x := run.Value("val_macro_f1"); !(x >= 0) {
-				t.Errorf("%s, %d workers: the run has the values %v", name, workers, run.Result.Values)
+			if x := run.Value("val_macro_f1"); !(x >= 0) || run.Config.Metric != dataset.MetricMacroF1 {
+				t.Errorf("%s, %d workers: the run has the metric %q and the values %v", name, workers, run.Config.Metric, run.Result.Values)
+			}
+			again := o
+			again.Resume = run.Dir
+			if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, again); err == nil || !strings.Contains(err.Error(), "the metric of nodes was macro_f1") {
+				t.Errorf("%s: resumed with the dataset's own metric: %v", name, err)
 			}
 		}
 	}

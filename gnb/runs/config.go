@@ -19,6 +19,9 @@ type Config struct {
 	Nodes         int    `json:"nodes,omitempty"`
 	Edges         int64  `json:"edges,omitempty"`
 	SplitSet      int    `json:"split_set,omitempty"`
+	// Metric is the metric of the dataset's nodes, if it is neither the dataset's own nor that of the options: that of a view
+	// (dataset.Dataset.WithMetric).
+	Metric string `json:"metric,omitempty"`
 	// FeatureNames are the names of the features by node type, "" without types; data of other files is matched by them.
 	FeatureNames map[string][]string `json:"feature_names,omitempty"`
 	Seed         uint64              `json:"seed"`

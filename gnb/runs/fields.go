@@ -69,6 +69,9 @@ func (r *Run) settings() map[string]string {
 		"precision": cmp.Or(c.Precision, "float32"), "split_set": fmt.Sprint(c.SplitSet),
 		"graphnb_version": c.Version, "go": c.Go, "cpu": c.CPU,
 	}
+	if c.Metric != "" {
+		out["metric"] = c.Metric
+	}
 	if c.From != nil {
 		out["from"] = c.From.Run
 	}

@@ -36,6 +36,9 @@ func Digest(c runs.Config) string {
 	if c.From != nil {
 		what["from"] = c.From.Weights
 	}
+	if c.Metric != "" {
+		what["metric"] = c.Metric
+	}
 	b, err := json.Marshal(what)
 	if err != nil { // impossible: the value holds only strings and numbers
 		panic(err)
@@ -54,6 +57,9 @@ func flatArgs(args json.RawMessage) map[string]string {
 	maps.DeleteFunc(out, func(_, value string) bool { return slices.Contains([]string{"", "0", "false", "null", "[]"}, value) })
 	return out
 }
+
+// NamesMetric reports whether a program's arguments have the option Metric.
+func NamesMetric(args json.RawMessage) bool { return flatArgs(args)[".Metric"] != "" }
 
 func allArgs(args json.RawMessage) map[string]string {
 	out := map[string]string{}
@@ -95,6 +101,7 @@ func Compare(c, now runs.Config) (d Differences) {
 		d.Made = append(d.Made, CodeChanges(c.Identity.Code, now.Identity.Code)...)
 	}
 	d.Made = append(d.Made, argChanges(c.Args, now.Args)...)
+	differ("the metric of nodes", cmp.Or(c.Metric, "that of the dataset or the options"), cmp.Or(now.Metric, "that of the dataset or the options"))
 	differ("the seed", c.Seed, now.Seed)
 	differ("the precision", cmp.Or(c.Precision, "float32"), cmp.Or(now.Precision, "float32"))
 	if a, b := fromOf(c), fromOf(now); a != b {
