@@ -38,6 +38,17 @@ func (s *Schema) Reverses() (with *Schema, of []int) {
 	return with, of
 }
 
+// Reversed returns the relations to which [Schema.Reverses] adds no reverse, because the schema has it already.
+func (s *Schema) Reversed() (had []Relation) {
+	_, of := s.Reverses()
+	for r, to := range of {
+		if to < len(s.Relations) {
+			had = append(had, s.Relations[r])
+		}
+	}
+	return had
+}
+
 // WithReverses returns the graph with the reverse of each edge added, as an edge of the relation that
 // [Schema.Reverses] adds, with the edge's weight, features and time. Edges of relations that have a
 // reverse already get none, so doing it twice changes nothing. A graph whose nodes have no types, but

@@ -434,6 +434,9 @@ func (r *Recipe) dataset(all []*nodes, list []*edges, o *Options) (*dataset.Data
 	if total == 0 {
 		return nil, fault("the tables have no edges, and a graph needs some")
 	}
+	if s := r.schema(counts); s != nil && r.Reverses {
+		convert.SayReversed(s, "the tables", o.say)
+	}
 	g, err := r.graphOf(counts, list, o.Threads)
 	if err != nil {
 		return nil, err

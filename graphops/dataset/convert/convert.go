@@ -136,7 +136,7 @@ type Options struct {
 	// Readers are further formats, which are tried first: [TypedReaders] for graphs with types.
 	Readers []Reader
 	// Transform changes the dataset that was read, before the check.
-	Transform func(*dataset.Dataset) (*dataset.Dataset, error)
+	Transform func(*dataset.Dataset, notice.Func) (*dataset.Dataset, error)
 
 	meter *tabular.Meter // of Convert
 	guide *tabular.Guide
@@ -371,7 +371,7 @@ func read(ctx context.Context, src string, m *tabular.Meter, o Options) (*datase
 		return nil, nil, err
 	}
 	if o.Transform != nil {
-		if d, err = o.Transform(d); err != nil {
+		if d, err = o.Transform(d, o.said.Add); err != nil {
 			return nil, nil, tabular.Errorf("reading %s: %w", s.Path, err)
 		}
 	}
@@ -382,13 +382,21 @@ func read(ctx context.Context, src string, m *tabular.Meter, o Options) (*datase
 		return nil, nil, err
 	}
 	if left := folder.unused(isFolder(r)); len(left) > 0 {
-		o.said.Add(notice.Notice{Kind: notice.Dropped, Where: filepath.Base(folder.Path), What: fmt.Sprintf("nothing was read of %s, which the format %s has no use for", someOf(left), r.Name()), Count: int64(len(left))})
+		o.said.Add(notice.Notice{Kind: notice.Dropped, Where: filepath.Base(folder.Path), What: fmt.Sprintf("nothing was read of %s, which the format %s has no use for%s", someOf(left), r.Name(), andMore(left)), Count: int64(len(left))})
 	}
 	d.Meta.OverlappingSplits = o.OverlappingSplits
 	if err := d.CheckWith(ctx, o.stage("check")); err != nil {
 		return nil, nil, tabular.Errorf("reading %s: %w", s.Path, err)
 	}
 	return d, r, nil
+}
+
+// andMore says that files were no longer looked for.
+func andMore(left []string) string {
+	if len(left) <= maxUnused {
+		return ""
+	}
+	return "; there may be more, because the search ends after some"
 }
 
 // someOf lists at most ten names and counts the rest.

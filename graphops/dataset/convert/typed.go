@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/tabular"
 )
 
@@ -37,11 +38,11 @@ var hypernyms = []string{"hypernym", "instance_hypernym", "hyponym", "instance_h
 // Transform returns the function that makes the changes, for [Options.Transform], or nil if
 // there are none. The function returns an error for a graph without types, for a name that is of no
 // relation, and for a graph with splits of edges.
-func Transform(c Changes) func(*dataset.Dataset) (*dataset.Dataset, error) {
+func Transform(c Changes) func(*dataset.Dataset, notice.Func) (*dataset.Dataset, error) {
 	if len(c.Without) == 0 && !c.Reverses && !c.SelfLoops {
 		return nil
 	}
-	return func(d *dataset.Dataset) (*dataset.Dataset, error) {
+	return func(d *dataset.Dataset, say notice.Func) (*dataset.Dataset, error) {
 		schema := d.Schema()
 		switch {
 		case schema == nil:
@@ -60,6 +61,7 @@ func Transform(c Changes) func(*dataset.Dataset) (*dataset.Dataset, error) {
 			}
 		}
 		if c.Reverses {
+			SayReversed(g.Schema, d.Name(), say)
 			if g, err = g.WithReverses(0); err != nil {
 				return nil, err
 			}
@@ -73,6 +75,19 @@ func Transform(c Changes) func(*dataset.Dataset) (*dataset.Dataset, error) {
 		changed.Graph = g
 		return &changed, nil
 	}
+}
+
+// SayReversed says which relations of a graph get no reverse, because they have one.
+func SayReversed(s *graphops.Schema, where string, say notice.Func) {
+	had := s.Reversed()
+	if len(had) == 0 {
+		return
+	}
+	names := make([]string, len(had))
+	for i, r := range had {
+		names[i] = r.String()
+	}
+	say(notice.Notice{Kind: notice.Told, Where: where, What: "relations have a reverse already, and get no other: " + someOf(names), Count: int64(len(had)), Of: int64(len(s.Relations))})
 }
 
 // keptRelations returns the numbers of the relations that no name leaves out.
