@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
+	"github.com/graphnb/graphnb/graphops/metrics"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -52,9 +54,11 @@ func (r *Run) String() string {
 	if r.Result.Epochs > 0 {
 		fmt.Fprintf(&b, " after %s, loss %.4f", phrase.Count(r.Result.Epochs, "epoch"), r.Loss())
 	}
-	for _, name := range []string{"val_accuracy", "test_accuracy", "val_auc", "test_auc", "val_micro_f1", "test_micro_f1", "val_macro_f1", "test_macro_f1", "val_ap", "test_ap", "val_mrr", "test_mrr"} {
-		if v, ok := r.Result.Values[name]; ok {
-			fmt.Fprintf(&b, ", %s %.4f", strings.ReplaceAll(name, "_", " "), v)
+	for _, m := range append(metrics.All, metrics.Metric{Name: runfile.MRR}) {
+		for _, split := range []string{"val", "test"} {
+			if v, ok := r.Result.Values[split+"_"+m.Name]; ok {
+				fmt.Fprintf(&b, ", %s %s %.4f", split, strings.ReplaceAll(m.Name, "_", " "), v)
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Result.Values)) { // of links: recall_20 and such

@@ -71,14 +71,20 @@ func (m Metric) Of(value string) (split string, ok bool) {
 	return strings.CutSuffix(value, "_"+m.Name)
 }
 
+// All are the metrics of classes and labels that the library has.
+var All = []Metric{AccuracyMetric, ROCAUCMetric, AveragePrecisionMetric, MicroF1Metric, MacroF1Metric, BalancedAccuracyMetric}
+
 // The metrics of classes and labels.
 var (
 	// AccuracyMetric is the share of correct rows or, with several labels, of correct labels.
 	AccuracyMetric = Metric{Name: "accuracy", New: func(int) Tally { return &share{} }}
 	// MicroF1Metric is [F1.Micro] over all rows and classes together.
-	MicroF1Metric = Metric{Name: "micro_f1", Title: "micro-F1", New: func(classes int) Tally { return newClasses(classes, false) }}
+	MicroF1Metric = Metric{Name: "micro_f1", Title: "micro-F1", New: func(classes int) Tally { return newClasses(classes, micro) }}
 	// MacroF1Metric is [MacroF1].
-	MacroF1Metric = Metric{Name: "macro_f1", Title: "macro-F1", New: func(classes int) Tally { return newClasses(classes, true) }}
+	MacroF1Metric = Metric{Name: "macro_f1", Title: "macro-F1", New: func(classes int) Tally { return newClasses(classes, MacroF1) }}
+	// BalancedAccuracyMetric is the mean of the classes' recalls, each the share of its rows that are found, over the classes
+	// that have rows: sklearn.metrics.balanced_accuracy_score, which rare classes count in as much as frequent ones.
+	BalancedAccuracyMetric = Metric{Name: "balanced_accuracy", Title: "balanced accuracy", New: func(classes int) Tally { return newClasses(classes, meanRecall) }}
 	// ROCAUCMetric is [ROCAUC], and [MultiLabelAUC] if a row can have several labels.
 	ROCAUCMetric = Metric{Name: "auc", Title: "ROC AUC", Ranks: true, New: func(int) Tally { return &scoredRows{one: ROCAUC, several: MultiLabelAUC} }}
 	// AveragePrecisionMetric is [AveragePrecision], and [MultiLabelAveragePrecision] if a row can have several labels.
@@ -143,10 +149,33 @@ func (s *share) Merge(b []byte) error {
 // classes counts the answers for each class: true and false positives, false negatives, and, at the end, all answers.
 type classes struct {
 	counts
-	macro bool
+	of func(classes []F1) float64
 }
 
-func newClasses(n int, macro bool) *classes { return &classes{make(counts, 3*max(n, 1)+1), macro} }
+func newClasses(n int, of func([]F1) float64) *classes {
+	return &classes{make(counts, 3*max(n, 1)+1), of}
+}
+
+func micro(classes []F1) float64 {
+	var all F1
+	for _, c := range classes {
+		all.TruePositives += c.TruePositives
+		all.FalsePositives += c.FalsePositives
+		all.FalseNegatives += c.FalseNegatives
+	}
+	return all.Micro()
+}
+
+func meanRecall(classes []F1) float64 {
+	sum, n := 0.0, 0
+	for _, c := range classes {
+		if rows := c.TruePositives + c.FalseNegatives; rows > 0 {
+			sum += float64(c.TruePositives) / float64(rows)
+			n++
+		}
+	}
+	return sum / float64(n)
+}
 
 func (s *classes) Add(row []float32, known Answer) {
 	n := (len(s.counts) - 1) / 3
@@ -179,17 +208,11 @@ func (s *classes) Value() (float64, int64) {
 	if s.counts[3*n] == 0 {
 		return math.NaN(), 0
 	}
-	var all F1
 	each := make([]F1, n)
 	for c := range each {
-		f := F1{TruePositives: s.counts[3*c], FalsePositives: s.counts[3*c+1], FalseNegatives: s.counts[3*c+2]}
-		each[c] = f
-		all = F1{TruePositives: all.TruePositives + f.TruePositives, FalsePositives: all.FalsePositives + f.FalsePositives, FalseNegatives: all.FalseNegatives + f.FalseNegatives}
+		each[c] = F1{TruePositives: s.counts[3*c], FalsePositives: s.counts[3*c+1], FalseNegatives: s.counts[3*c+2]}
 	}
-	if s.macro {
-		return MacroF1(each), s.counts[3*n]
-	}
-	return all.Micro(), s.counts[3*n]
+	return s.of(each), s.counts[3*n]
 }
 
 // scoredRows keeps the scores of all rows: [rows, cols], and the labels for them.

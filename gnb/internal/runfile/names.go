@@ -1,6 +1,10 @@
 package runfile
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/graphnb/graphnb/graphops/metrics"
+)
 
 // The stages that a worker's time is divided into.
 const (
@@ -35,13 +39,17 @@ const (
 func OwnCurve(name string) bool { return name != "epoch" && name != "step" && name != "loss" }
 
 // CutMetric splits the name of an evaluation's value, such as "val_auc", into the split's name and
-// the metric's title in figures ("" for accuracy). ok is false for a value that is not a metric, such
+// the metric's title in figures ("" for accuracy). ok is false for a value that is not a metric of the library, such
 // as a loss.
 func CutMetric(name string) (split, title string, ok bool) {
-	for _, k := range [][2]string{{Accuracy, ""}, {AUC, "ROC AUC"}, {AP, "average precision"}, {MicroF1, "micro-F1"}, {MacroF1, "macro-F1"}, {MRR, "MRR"}} {
-		if split, ok := strings.CutSuffix(name, "_"+k[0]); ok {
-			return split, k[1], true
+	longest := ""
+	for _, m := range append(metrics.All, metrics.Metric{Name: MRR, Title: "MRR"}) {
+		if s, is := m.Of(name); is && len(m.Name) > len(longest) { // balanced_accuracy, not accuracy
+			split, title, ok, longest = s, m.Title, true, m.Name
 		}
+	}
+	if ok {
+		return split, title, ok
 	}
 	if split, k, ok := strings.Cut(name, "_recall_"); ok && strings.Trim(k, "0123456789") == "" {
 		return split, "recall@" + k, true // of recommended links

@@ -4,6 +4,7 @@
 package tally
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -95,17 +96,8 @@ func (t *Tally) targets(v int32) []int8 {
 	return rows.Row(t.book.Row(v))
 }
 
-// named are the library's metrics, with their names in a dataset's metadata.
-var named = []struct {
-	metrics.Metric
-	inData string
-}{
-	{metrics.AccuracyMetric, dataset.MetricAccuracy},
-	{metrics.ROCAUCMetric, dataset.MetricROCAUC},
-	{metrics.AveragePrecisionMetric, dataset.MetricAP},
-	{metrics.MicroF1Metric, dataset.MetricMicroF1},
-	{metrics.MacroF1Metric, dataset.MetricMacroF1},
-}
+// inData are the names of metrics in a dataset's metadata where they have others than in runs.
+var inData = map[string]string{metrics.ROCAUCMetric.Name: dataset.MetricROCAUC, metrics.AveragePrecisionMetric.Name: dataset.MetricAP}
 
 // Declared are the metrics that the program declares (gnb.DeclareMetric).
 var Declared = entry.Registry[metrics.Metric]{Kind: "metric"}
@@ -121,9 +113,9 @@ func Metric(ds *dataset.Dataset) metrics.Metric {
 }
 
 func metricOf(ds *dataset.Dataset) (metrics.Metric, error) {
-	for _, n := range named {
-		if n.inData == ds.Metric() {
-			return n.Metric, nil
+	for _, m := range metrics.All {
+		if cmp.Or(inData[m.Name], m.Name) == ds.Metric() {
+			return m, nil
 		}
 	}
 	return Declared.Get(ds.Metric())
@@ -131,12 +123,7 @@ func metricOf(ds *dataset.Dataset) (metrics.Metric, error) {
 
 // Known reports whether there is a metric of nodes of that name in runs.
 func Known(name string) bool {
-	for _, n := range named {
-		if n.Name == name {
-			return true
-		}
-	}
-	return Declared.Has(name)
+	return slices.ContainsFunc(metrics.All, func(m metrics.Metric) bool { return m.Name == name }) || Declared.Has(name)
 }
 
 // Named returns the dataset measured by the metric of that name in runs; "" keeps it.
@@ -145,11 +132,11 @@ func Named(ds *dataset.Dataset, name string) (*dataset.Dataset, error) {
 		return ds, nil
 	}
 	var all []string
-	for _, n := range named {
-		if n.Name == name {
-			return ds.WithMetric(n.inData)
+	for _, m := range metrics.All {
+		if m.Name == name {
+			return ds.WithMetric(cmp.Or(inData[name], name))
 		}
-		all = append(all, n.Name)
+		all = append(all, m.Name)
 	}
 	if Declared.Has(name) {
 		return ds.WithMetric(name)
