@@ -17,27 +17,27 @@ import (
 // Module is the path of this module.
 const Module = "github.com/graphnb/graphnb"
 
-// cuModule is the module that calls the GPU's driver; only cuRoom may import it.
+// cuModule is the module that calls the GPU's driver; only cuArea may import it.
 const (
 	cuModule = "gorgonia.org/cu"
-	cuRoom   = "internal/cuda"
+	cuArea   = "internal/cuda"
 )
 
-// arrowModule is large, so a program gets it from arrowRooms alone.
+// arrowModule is large, so a program gets it from arrowAreas alone.
 const arrowModule = "github.com/apache/arrow-go"
 
-var arrowRooms = []string{"gnb/flight", "gnb/tables"}
+var arrowAreas = []string{"gnb/flight", "gnb/tables"}
 
-// room is one part of the module. Its packages may import those of rooms further down the list, and
+// area is one part of the module. Its packages may import those of areas further down the list, and
 // each other.
-type room struct {
+type area struct {
 	dir  string // below the module's root
 	what string
 }
 
-// rooms is the module from top to bottom; a package belongs to the room with the longest directory
+// areas is the module from top to bottom; a package belongs to the area with the longest directory
 // that holds it.
-var rooms = []room{
+var areas = []area{
 	{"bench", "measurements of everything"},
 	{"docker", "the images, and the one install script"},
 	{"tutorials", "one notebook per reference workload"},
@@ -78,10 +78,10 @@ var rooms = []room{
 	{"gnb/monitor/load", "the figures of a machine, which internals measure and users name"},
 }
 
-// sideBySide lists rooms that must not import one another.
+// sideBySide lists areas that must not import one another.
 var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report", "gnb/parts", "gnb/flight", "gnb/tables", "gnb/serve", "gnb/remote", "gnb/links", "gnb/kg", "gnb/budget"}
 
-// mayOnly lists rooms that may import only the packages of the module named here, and each other's
+// mayOnly lists areas that may import only the packages of the module named here, and each other's
 // packages.
 var mayOnly = map[string][]string{
 	// nn for ModelConfig.
@@ -99,9 +99,9 @@ var mayOnly = map[string][]string{
 // drawing lists the packages that show something; package gnb imports none of them.
 var drawing = []string{"gnb/internal/boards", "gnb/internal/live", "gnb/internal/screen", "gnb/internal/chart"}
 
-// userRooms lists the rooms written like user code: of the module they may import only these packages.
+// userAreas lists the areas written like user code: of the module they may import only these packages.
 var (
-	userRooms = []string{"tutorials"}
+	userAreas = []string{"tutorials"}
 	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/tables", "gnb/report", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
 )
 
@@ -163,11 +163,11 @@ func GoList(dir string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// roomOf returns the index of the room that the package is in, or -1. rel is its path below the module.
-func roomOf(rel string) int {
+// areaOf returns the index of the area that the package is in, or -1. rel is its path below the module.
+func areaOf(rel string) int {
 	best := -1
-	for i, r := range rooms {
-		if (rel == r.dir || strings.HasPrefix(rel, r.dir+"/")) && (best < 0 || len(r.dir) > len(rooms[best].dir)) {
+	for i, r := range areas {
+		if (rel == r.dir || strings.HasPrefix(rel, r.dir+"/")) && (best < 0 || len(r.dir) > len(areas[best].dir)) {
 			best = i
 		}
 	}
@@ -175,7 +175,7 @@ func roomOf(rel string) int {
 }
 
 // Direction returns one sentence for each import that does not point downward, for each import of
-// the GPU driver's module or of Arrow outside its room, and for each package that is in no room.
+// the GPU driver's module or of Arrow outside its area, and for each package that is in no area.
 func Direction(module string, pkgs []Pkg) []string {
 	var wrong []string
 	for _, p := range pkgs {
@@ -183,38 +183,38 @@ func Direction(module string, pkgs []Pkg) []string {
 		if !inside {
 			continue
 		}
-		from := roomOf(rel)
+		from := areaOf(rel)
 		if from < 0 {
-			wrong = append(wrong, fmt.Sprintf("%s is in no room; move it, or add its room to archtest and ARCHITECTURE.md", rel))
+			wrong = append(wrong, fmt.Sprintf("%s is in no area; move it, or add its area to archtest and ARCHITECTURE.md", rel))
 			continue
 		}
 		for _, imported := range p.Imports {
-			if imported == cuModule && rooms[from].dir != cuRoom {
-				wrong = append(wrong, fmt.Sprintf("%s imports %s: only packages of %s speak with the GPU's driver", rel, cuModule, cuRoom))
+			if imported == cuModule && areas[from].dir != cuArea {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: only packages of %s speak with the GPU's driver", rel, cuModule, cuArea))
 			}
-			if strings.HasPrefix(imported, arrowModule) && !slices.Contains(arrowRooms, rooms[from].dir) {
-				wrong = append(wrong, fmt.Sprintf("%s imports %s: only packages of %s use Arrow", rel, imported, strings.Join(arrowRooms, " and ")))
+			if strings.HasPrefix(imported, arrowModule) && !slices.Contains(arrowAreas, areas[from].dir) {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: only packages of %s use Arrow", rel, imported, strings.Join(arrowAreas, " and ")))
 			}
 			to, inside := strings.CutPrefix(imported, module+"/")
 			if !inside {
 				continue
 			}
-			if r := roomOf(to); r >= 0 && r < from {
+			if r := areaOf(to); r >= 0 && r < from {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s (%s) sits below %s (%s), and imports point downward only; what both need belongs in the lower one",
-					rel, to, rooms[from].dir, rooms[from].what, rooms[r].dir, rooms[r].what))
+					rel, to, areas[from].dir, areas[from].what, areas[r].dir, areas[r].what))
 			}
-			if r := roomOf(to); r >= 0 && r != from && slices.Contains(sideBySide, rooms[from].dir) && slices.Contains(sideBySide, rooms[r].dir) {
-				wrong = append(wrong, fmt.Sprintf("%s imports %s: rooms above package gnb do not import each other; what both need belongs in gnb or below", rel, to))
+			if r := areaOf(to); r >= 0 && r != from && slices.Contains(sideBySide, areas[from].dir) && slices.Contains(sideBySide, areas[r].dir) {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: areas above package gnb do not import each other; what both need belongs in gnb or below", rel, to))
 			}
-			if rooms[from].dir == "gnb" && slices.Contains(drawing, to) {
+			if areas[from].dir == "gnb" && slices.Contains(drawing, to) {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: training draws nothing itself; package recorder does", rel, to))
 			}
-			if may, ok := mayOnly[rooms[from].dir]; ok && roomOf(to) != from && !slices.ContainsFunc(may, func(dir string) bool { return to == dir || strings.HasPrefix(to, dir+"/") }) {
-				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s (%s) imports %s only", rel, to, rooms[from].dir, rooms[from].what, strings.Join(may, ", ")))
+			if may, ok := mayOnly[areas[from].dir]; ok && areaOf(to) != from && !slices.ContainsFunc(may, func(dir string) bool { return to == dir || strings.HasPrefix(to, dir+"/") }) {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s (%s) imports %s only", rel, to, areas[from].dir, areas[from].what, strings.Join(may, ", ")))
 			}
-			if slices.Contains(userRooms, rooms[from].dir) && !slices.Contains(userMay, to) && to != rel && roomOf(to) != from {
+			if slices.Contains(userAreas, areas[from].dir) && !slices.Contains(userMay, to) && to != rel && areaOf(to) != from {
 				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s is written as a user would write it, with %s only",
-					rel, to, rooms[from].dir, strings.Join(userMay, ", ")))
+					rel, to, areas[from].dir, strings.Join(userMay, ", ")))
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func TestCellIsLight(t *testing.T) {
 
 // A cell that imports every public package links no heavy module either. Packages that exist for one
 // (HTTP, gRPC, Arrow) or use gonum's matrices are left out.
-func TestRoomsAreLight(t *testing.T) {
+func TestAreasAreLight(t *testing.T) {
 	all, err := List(root, "./gnb/...")
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestRoomsAreLight(t *testing.T) {
 		}
 	}
 	if len(args) < 6 {
-		t.Fatalf("only the rooms %q were found", args[1:])
+		t.Fatalf("only the areas %q were found", args[1:])
 	}
 	deps, err := List(root, args...)
 	if err != nil {
@@ -87,7 +87,7 @@ func TestRoomsAreLight(t *testing.T) {
 	for _, w := range Weight(Module+"/gnb/...", deps) {
 		t.Error(w)
 	}
-	t.Logf("%d packages, with the rooms %q", len(deps), args[1:])
+	t.Logf("%d packages, with the areas %q", len(deps), args[1:])
 }
 
 // In a module with wrong imports, each wrong import is found with its reason, and nothing else is.
@@ -125,7 +125,7 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 	}
 	got := Direction(module, pkgs)
 	want := []string{
-		"attic is in no room",
+		"attic is in no area",
 		"graphops/gpu imports gorgonia.org/cu: only packages of internal/cuda",
 		"graphops/gpu imports internal/cuda: graphops",
 		"graphops/nn imports multigpu: graphops",

@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table of rooms into ARCHITECTURE.md")
+var update = flag.Bool("update", false, "write the table of areas into ARCHITECTURE.md")
 
 // The table in ARCHITECTURE.md has every public package with the first sentence of its documentation;
 // run the test with -update to write the table.
-func TestTableOfRooms(t *testing.T) {
+func TestTableOfAreas(t *testing.T) {
 	packages, err := Synopses(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin, end = "<!-- rooms: written by go test ./internal/archtest -update -->\n", "<!-- end of rooms -->"
+	const begin, end = "<!-- packages: written by go test ./internal/archtest -update -->\n", "<!-- end of packages -->"
 	file := filepath.Join(root, "ARCHITECTURE.md")
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -38,5 +38,5 @@ func TestTableOfRooms(t *testing.T) {
 		}
 		return
 	}
-	t.Error("ARCHITECTURE.md's table of rooms is out of date; go test ./internal/archtest -run TestTableOfRooms -update writes it")
+	t.Error("ARCHITECTURE.md's table of areas is out of date; go test ./internal/archtest -run TestTableOfAreas -update writes it")
 }
