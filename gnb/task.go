@@ -196,8 +196,8 @@ func (t *TaskOf[O]) complete(ctx context.Context, ds *Dataset, o O) (O, LaunchOp
 	return o, l, nil
 }
 
-// Shared returns the options that a task shares with others: the subjects that it has.
-func (t *TaskOf[O]) Shared(o O) (shared TrainOptions) {
+// SharedOptions returns the options that a task shares with others: the subjects that it has.
+func (t *TaskOf[O]) SharedOptions(o O) (shared TrainOptions) {
 	of := t.subject(&o)
 	shared.OptimizerOptions, shared.LaunchOptions = *of.optimizer(), *of.launch()
 	if m := modelOf(of); m != nil {
@@ -212,8 +212,8 @@ func (t *TaskOf[O]) Shared(o O) (shared TrainOptions) {
 	return shared
 }
 
-// On returns options with other ones of the launch.
-func (t *TaskOf[O]) On(o O, l LaunchOptions) O {
+// WithLaunch returns options with other ones of the launch.
+func (t *TaskOf[O]) WithLaunch(o O, l LaunchOptions) O {
 	*t.subject(&o).launch() = l
 	return o
 }
@@ -226,6 +226,14 @@ func (t *TaskOf[O]) Recorded(ctx context.Context, ds *Dataset, o O) (json.RawMes
 		return nil, err
 	}
 	return json.Marshal(full)
+}
+
+// Options returns the options that [TaskOf.Recorded] has recorded.
+func (t *TaskOf[O]) Options(recorded json.RawMessage) (o O, err error) {
+	if err := json.Unmarshal(recorded, &o); err != nil {
+		return o, fmt.Errorf("gnb: recorded options of %s are damaged: %w", t.Name(), err)
+	}
+	return o, nil
 }
 
 // Identify returns the identity of a dataset's content and the task's code, as runs record it.

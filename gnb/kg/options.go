@@ -62,8 +62,8 @@ type Options struct {
 // TrainProgram is the name of Train's task, by which the configuration of a run tells that Train made it.
 const TrainProgram = "gnb.kg"
 
-// task is the task of [Train].
-var task = gnb.DeclareTask(TrainProgram, gnb.TaskDef[Options]{
+// Task is the task of [Train], for sweep.RunTask.
+var Task = gnb.DeclareTask(TrainProgram, gnb.TaskDef[Options]{
 	Defaults: func(*gnb.Dataset, *Options) gnb.Defaults {
 		return gnb.Defaults{Batch: 128, Epochs: 100, LR: 0.003, EvalEvery: 10}
 	},
@@ -79,7 +79,7 @@ var task = gnb.DeclareTask(TrainProgram, gnb.TaskDef[Options]{
 // epoch with the best Metric on the validation triples ("best_epoch"); without them, of the last epoch.
 // best.safetensors holds the weights of that epoch. [Relations] gives the ranks by relation.
 func Train(ctx context.Context, ds *dataset.Dataset, o Options) (*runs.Run, error) {
-	return task.Train(ctx, ds, o)
+	return Task.Train(ctx, ds, o)
 }
 
 // complete checks the options, and fills in their defaults.
@@ -138,7 +138,7 @@ func (o *Options) labels() pairs.LossOptions {
 // OptionsOf returns the options of a run of [Train] that determine its result. With them, and the run's
 // directory as Resume, Train resumes the run. OptionsOf fails for a run of another program.
 func OptionsOf(r *runs.Run) (Options, error) {
-	o, err := task.OptionsOf(r)
+	o, err := Task.OptionsOf(r)
 	if err != nil {
 		return o, fmt.Errorf("kg: %w", err)
 	}

@@ -3,6 +3,7 @@ package links
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -121,9 +122,48 @@ func Train(ctx context.Context, ds *gnb.Dataset, o Options) (*runs.Run, error) {
 	if ds == nil {
 		return nil, errors.New("links: Train needs a dataset; get one from gnb.Load")
 	}
+	return task.Train(ctx, ds, o.record(ds))
+}
+
+// record returns the options as a run records them.
+func (o Options) record(ds *gnb.Dataset) recorded {
 	full := recorded{Model: o.encoder(ds).Name(), Options: o}
 	full.Options.Model = nil
-	return task.Train(ctx, ds, full)
+	return full
+}
+
+// Task is the task of [Train], for sweep.RunTask.
+var Task linkPrediction
+
+type linkPrediction struct{}
+
+func (linkPrediction) Name() string { return TrainProgram }
+
+func (linkPrediction) Train(ctx context.Context, ds *gnb.Dataset, o Options) (*runs.Run, error) {
+	return Train(ctx, ds, o)
+}
+
+func (linkPrediction) SharedOptions(o Options) gnb.TrainOptions {
+	return task.SharedOptions(recorded{Options: o})
+}
+
+func (linkPrediction) WithLaunch(o Options, l gnb.LaunchOptions) Options {
+	o.LaunchOptions = l
+	return o
+}
+
+func (linkPrediction) Recorded(ctx context.Context, ds *gnb.Dataset, o Options) (json.RawMessage, error) {
+	return task.Recorded(ctx, ds, o.record(ds))
+}
+
+func (linkPrediction) Options(raw json.RawMessage) (Options, error) {
+	o, err := task.Options(raw)
+	o.Options.Model = byName(o.Model)
+	return o.Options, err
+}
+
+func (linkPrediction) Identify(ctx context.Context, ds *gnb.Dataset) (*runs.Identity, error) {
+	return task.Identify(ctx, ds)
 }
 
 // OptionsOf returns the options of a run of [Train] that determine its result, which include Model. With them, and the run's

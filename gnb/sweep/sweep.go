@@ -239,9 +239,27 @@ func Run(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, f func(*Trial
 	return run(ctx, ds, of, f, o)
 }
 
-// RunTask is [Run] for a task, such as one of [gnb.DeclareTask]: f returns the task's own options. Options.Metric names the
-// value to compare, such as "val_accuracy".
-func RunTask[O any](ctx context.Context, ds *gnb.Dataset, task *gnb.TaskOf[O], f func(*Trial) O, o Options) (*Study, error) {
+// Task is what [RunTask] searches the options of: a task of a program's own ([gnb.TaskOf]), links.Task, or kg.Task.
+type Task[O any] interface {
+	// Name is the name of the task's program.
+	Name() string
+	// Train trains on a dataset.
+	Train(ctx context.Context, ds *gnb.Dataset, o O) (*runs.Run, error)
+	// SharedOptions are those that the task shares with others, and WithLaunch returns options with others of the launch.
+	SharedOptions(o O) gnb.TrainOptions
+	WithLaunch(o O, l gnb.LaunchOptions) O
+	// Recorded returns what a run with these options records of them, and Options the options of such a record.
+	Recorded(ctx context.Context, ds *gnb.Dataset, o O) (json.RawMessage, error)
+	Options(recorded json.RawMessage) (O, error)
+	// Identify returns the identity of a dataset's content and the task's code.
+	Identify(ctx context.Context, ds *gnb.Dataset) (*runs.Identity, error)
+}
+
+var _ Task[int] = (*gnb.TaskOf[int])(nil)
+
+// RunTask is [Run] for a task: f returns the task's own options. Options.Metric names the value to compare, such as
+// "val_accuracy" or "val_auc".
+func RunTask[O any](ctx context.Context, ds *gnb.Dataset, task Task[O], f func(*Trial) O, o Options) (*Study, error) {
 	switch {
 	case task == nil || f == nil:
 		return nil, errors.New("sweep: RunTask needs a task and a function that makes a trial's options")
@@ -251,11 +269,15 @@ func RunTask[O any](ctx context.Context, ds *gnb.Dataset, task *gnb.TaskOf[O], f
 	if err := notRepeat(o.Method); err != nil {
 		return nil, err
 	}
+	var refused sync.Map // why the task refuses a trial's options, by its number: the trial then fails
 	with := func(t *TrialResult, l gnb.LaunchOptions) (all O, err error) {
-		if err = json.Unmarshal(t.Task, &all); err != nil {
-			return all, fmt.Errorf("sweep: the options of trial %d are damaged: %w", t.Number, err)
+		if why, ok := refused.Load(t.Number); ok {
+			return all, why.(error)
 		}
-		return task.On(all, l), nil
+		if all, err = task.Options(t.Task); err != nil {
+			return all, fmt.Errorf("sweep: trial %d: %w", t.Number, err)
+		}
+		return task.WithLaunch(all, l), nil
 	}
 	of := trained{
 		name:     task.Name(),
@@ -278,19 +300,21 @@ func RunTask[O any](ctx context.Context, ds *gnb.Dataset, task *gnb.TaskOf[O], f
 	}
 	return run(ctx, ds, of, func(t *Trial) gnb.TrainOptions {
 		all := f(t)
-		shared := task.Shared(all)
-		raw, err := entry.EncodeArgs(task.Name(), task.On(all, gnb.LaunchOptions{}))
-		if full, wrong := task.Recorded(ctx, ds, all); err == nil && wrong == nil { // else the trial fails with the reason
-			var o O
-			if raw, err = full, json.Unmarshal(full, &o); err == nil {
-				l := shared.LaunchOptions
-				shared = task.Shared(o)
-				shared.LaunchOptions = l
-			}
+		shared := task.SharedOptions(all)
+		full, err := task.Recorded(ctx, ds, all)
+		var o O
+		if err == nil {
+			o, err = task.Options(full)
 		}
-		if t.task = raw; t.err == nil && err != nil {
-			t.err = fmt.Errorf("sweep: the options of a trial cannot be recorded: %w", err)
+		if err != nil {
+			refused.Store(t.Number, err)
+			return shared
 		}
+		refused.Delete(t.Number) // f is also asked for sizes of grids, with other values
+		t.task = full
+		l := shared.LaunchOptions
+		shared = task.SharedOptions(o)
+		shared.LaunchOptions = l
 		return shared
 	}, o)
 }
