@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
@@ -65,38 +65,35 @@ func (p *sweepParams) Set(s string) error {
 	return nil
 }
 
-// trialFlags are the flags of "gnb train" that configure a trial, with the trial's values.
-type trialFlags struct {
-	o  options.Nodes
-	fs *flag.FlagSet
-}
-
 // notSwept are the flags of "gnb train" that are not a trial's: sweeps have their own of these names, or directories.
 var notSwept = append([]string{"metric"}, notPlanned...)
 
-// newTrialFlags makes the flags with the values in given.
-func newTrialFlags(given *flag.FlagSet) (*trialFlags, error) {
-	t := &trialFlags{fs: flag.NewFlagSet("trial", flag.ContinueOnError)}
-	t.fs.SetOutput(io.Discard)
-	options.Bind(t.fs, &t.o, notSwept...)
-	var err error
+// trialOf makes the task of a trial, and its flags with the values in given.
+func trialOf(name string, given *flag.FlagSet) (*task, *flag.FlagSet, error) {
+	t, err := newTask(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	fs := flag.NewFlagSet("trial", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	options.Bind(fs, t.options, notSwept...)
 	given.Visit(func(f *flag.Flag) {
-		if t.fs.Lookup(f.Name) != nil && err == nil {
-			err = t.fs.Set(f.Name, f.Value.String())
+		if fs.Lookup(f.Name) != nil && err == nil {
+			err = fs.Set(f.Name, f.Value.String())
 		}
 	})
-	return t, err
+	return t, fs, err
 }
 
 // check finds each parameter's flag, and tries its values.
-func (p sweepParams) check(given *flag.FlagSet) error {
+func (p sweepParams) check(task string, given *flag.FlagSet) error {
 	for i := range p {
-		t, err := newTrialFlags(given)
+		_, fs, err := trialOf(task, given)
 		if err != nil {
 			return err
 		}
 		q := &p[i]
-		f := t.fs.Lookup(q.name)
+		f := fs.Lookup(q.name)
 		if f == nil || q.name == "model" {
 			return cli.Usagef("--param %s: it must be a flag of \"gnb train\" that changes how a model is trained, such as lr, hidden, dropout or fanout", q.name)
 		}
@@ -118,7 +115,7 @@ func (p sweepParams) check(given *flag.FlagSet) error {
 			}
 		}
 		for _, v := range try {
-			if err := t.fs.Set(q.name, v); err != nil {
+			if err := fs.Set(q.name, v); err != nil {
 				return cli.Usagef("--param %s: %q: %v", q.name, v, err)
 			}
 		}
@@ -154,17 +151,23 @@ func newSweepResult(s *sweep.Study) sweepResult {
 }
 
 func runSweep(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("DATASET", "Trains a model many times to find the options that do best on validation. Each --param is a flag of \"gnb train\" with a range (lr=log:1e-4:1e-1, dropout=0:0.7, hidden=log:16:256) or values (hidden=64,128, fanout=\"10,10|15,10\"); all other flags of training apply to every trial.")
+	fs := out.Flags("DATASET", "Trains a model many times to find the options that do best on validation. Each --param is a flag of \"gnb train\" (of the --task) with a range (lr=log:1e-4:1e-1, dropout=0:0.7, hidden=log:16:256) or values (hidden=64,128, fanout=\"10,10|15,10\"); all other flags of training apply to every trial.")
 	ranks.InsecureFlag(fs)
+	name, chosen := argument(args, "task")
+	if !chosen {
+		name = taskNames[0]
+	}
+	base, err := newTask(name)
+	if err != nil {
+		return err
+	}
 	var (
-		base   options.Nodes
 		o      sweep.Options
 		params sweepParams
 		draw   = fs.String("png", "", "picture `file` for the trials")
 		seeds  = fs.Int("seeds", 0, "seeds to repeat training with, instead of --param")
 	)
-	options.Bind(fs, &base, notSwept...)
-	options.SplitFlag(fs)
+	base.flags(fs, notSwept...)
 	options.Verify(out, fs)
 	fs.Var(&params, "param", "training flag to search, as `NAME=VALUES` (repeatable)")
 	fs.StringVar(&o.Method, "method", "tpe", "grid, random, sobol, tpe or asha")
@@ -180,42 +183,60 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 	fs.BoolVar(&o.ResumeChanged, "resume-changed", false, "resume even if the data differs, and record it")
 	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
+		return cmp.Or(base.strange(fs, args), err)
+	}
+	if err := base.checkRead(fs, nil); err != nil {
 		return err
 	}
 	if err := cli.NotZero(fs, "trials", "parallel", "levels", "min-epochs", "reduction", "seeds"); err != nil {
 		return err
 	}
 	if *seeds > 0 {
-		return runRepeat(ctx, out, fs, repeated{n: *seeds, base: &base, o: o, params: len(params), dataset: rest[0], png: *draw})
+		nodes, ok := base.options.(*options.Nodes)
+		if !ok {
+			return cli.Usagef("--seeds repeats the training of nodes, and --task is %s; search over seeds instead: --param seed=1,2,3", name)
+		}
+		return runRepeat(ctx, out, fs, repeated{n: *seeds, base: nodes, o: o, params: len(params), dataset: rest[0], png: *draw})
 	}
 	if len(params) == 0 {
 		return cli.Usagef("a --param is missing, such as --param lr=log:1e-4:1e-1, or --seeds, such as --seeds 10")
 	}
-	if err := params.check(fs); err != nil {
+	if err := params.check(name, fs); err != nil {
 		return err
 	}
-	m, ds, err := base.Load(ctx, out, fs, rest[0])
+	kind := ""
+	if base.metric != "" { // of nodes, package sweep decides
+		split, of, _ := strings.Cut(o.Metric, "_")
+		if split != "val" && split != "test" {
+			split, of = "val", cmp.Or(o.Metric, base.metric)
+		}
+		kind, o.Metric = of, split+"_"+of
+	}
+	ds, err := base.load(ctx, out, fs, rest[0])
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	o.Seed, o.Quiet = base.Seed, out.JSON
+	o.Seed, o.Quiet = base.launch.Seed, out.JSON
 	o.Events = func(r sweep.TrialResult) { trialEvent(out, r) }
 	var wrong error // error of a flag; check has already tried its values
-	study, err := sweep.Run(ctx, ds, m, func(t *sweep.Trial) gnb.TrainOptions {
-		f, err := newTrialFlags(fs)
+	study, err := base.search(ctx, ds, func(t *sweep.Trial) *task {
+		trial, own, err := trialOf(name, fs)
 		for _, p := range params {
 			if err == nil {
-				err = f.fs.Set(p.name, p.value(t))
+				err = own.Set(p.name, p.value(t))
 			}
 		}
 		if err == nil {
-			_, err = f.o.Finish(f.fs, ds)
+			err = trial.finish(own, ds)
 		}
 		if err != nil && wrong == nil {
 			wrong = err
 		}
-		return f.o.TrainOptions
+		if kind != "" {
+			trial.eval.Metric = kind
+		}
+		return trial
 	}, o)
 	if wrong != nil {
 		return wrong
@@ -230,22 +251,25 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	if best := study.Best(); best != nil {
-		out.Printf("to train the best trial again: %s\n", trainCommandLine(fs, rest[0], best))
+		out.Printf("to train the best trial again: %s\n", trainCommandLine(name, fs, rest[0], best))
 	}
 	out.Result(newSweepResult(study))
 	return nil
 }
 
 // trainCommandLine returns the "gnb train" command that trains a trial again.
-func trainCommandLine(fs *flag.FlagSet, dataset string, best *sweep.TrialResult) string {
+func trainCommandLine(task string, fs *flag.FlagSet, dataset string, best *sweep.TrialResult) string {
 	words := []string{"gnb", "train", shellWord(dataset)}
-	known, err := newTrialFlags(fs)
+	if task != taskNames[0] {
+		words = append(words, "--task="+task)
+	}
+	_, known, err := trialOf(task, fs)
 	if err != nil {
 		return ""
 	}
 	fs.Visit(func(f *flag.Flag) {
 		swept := slices.ContainsFunc(best.Params, func(p sweep.Hyperparameter) bool { return p.Name == f.Name })
-		if f.Name == "split" || known.fs.Lookup(f.Name) != nil && !swept {
+		if f.Name == "split" || known.Lookup(f.Name) != nil && !swept {
 			words = append(words, "--"+f.Name+"="+shellWord(f.Value.String()))
 		}
 	})

@@ -108,8 +108,8 @@ func TestSweepCommand(t *testing.T) {
 func TestSweepByMetric(t *testing.T) {
 	dir := t.TempDir()
 	const ds = "planted?nodes=400&features=4&classes=2"
-	for _, metric := range []string{"auc", "val_macro_f1", "test_ap"} {
-		status, stdout, stderr := gnbRun(t, dir, "sweep", ds, "--param", "hidden=2,4", "--method", "grid", "--epochs", "1", "--workers", "1", "--metric", metric)
+	for metric, task := range map[string]string{"auc": "nodes", "val_macro_f1": "nodes", "test_ap": "nodes", "recall_5": "links", "test_auc": "links"} {
+		status, stdout, stderr := gnbRun(t, dir, "sweep", ds, "--task", task, "--param", "hidden=2,4", "--method", "grid", "--epochs", "1", "--workers", "1", "--metric", metric)
 		kind := strings.TrimPrefix(strings.TrimPrefix(metric, "val_"), "test_")
 		if status != 0 || !strings.Contains(stdout, " --metric="+kind+" ") {
 			t.Fatalf("%s: exit status %d\n%s%s", metric, status, stdout, stderr)
@@ -123,6 +123,15 @@ func TestSweepByMetric(t *testing.T) {
 		value, ok := again[name].(float64)
 		if shown := fmt.Sprintf("%.4f", value); !ok || !strings.Contains(stdout, shown) {
 			t.Errorf("%s: the best trial trained again has %s %s, which is not in\n%s", metric, name, shown, stdout)
+		}
+	}
+	for want, args := range map[string][]string{
+		"--seeds repeats the training of nodes": {"--task", "links", "--seeds", "2"},
+		"--decoder is for links and triples":    {"--decoder", "dot", "--param", "hidden=2,4"},
+		"it must be a flag of":                  {"--param", "decoder=dot,mlp"},
+	} {
+		if status, _, stderr := gnbRun(t, dir, append([]string{"sweep", ds}, args...)...); status != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit status %d, %s", args, status, stderr)
 		}
 	}
 	_, r := result(t, dir, "sweep", ds, "--seeds", "2", "--epochs", "1", "--workers", "1", "--metric", "ap")

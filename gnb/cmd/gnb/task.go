@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -32,6 +33,12 @@ type task struct {
 	load func(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (*dataset.Dataset, error)
 	// train trains on it.
 	train func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error)
+
+	// metric is the default metric; "" is the dataset's.
+	metric string
+	// finish finishes the options of a trial of a sweep, and search searches: trial returns the task with a trial's options.
+	finish func(fs *flag.FlagSet, ds *dataset.Dataset) error
+	search func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, o sweep.Options) (*sweep.Study, error)
 }
 
 // taskNames are the names of the tasks, the default first.
@@ -59,6 +66,10 @@ func newTask(name string) (*task, error) {
 			train: func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) {
 				return gnb.Train(ctx, ds, model, o.TrainOptions)
 			},
+			finish: func(fs *flag.FlagSet, ds *dataset.Dataset) error { _, err := o.Finish(fs, ds); return err },
+			search: func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
+				return sweep.Run(ctx, ds, model, func(t *sweep.Trial) gnb.TrainOptions { return trial(t).options.(*options.Nodes).TrainOptions }, so)
+			},
 		}, nil
 	case "links":
 		o := &links.Options{}
@@ -69,7 +80,12 @@ func newTask(name string) (*task, error) {
 				options.SpreadFanouts(fs, o.Layers)
 				return options.Load(ctx, out, spec)
 			},
-			train: func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) { return links.Train(ctx, ds, *o) },
+			train:  func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) { return links.Train(ctx, ds, *o) },
+			metric: "auc",
+			finish: func(fs *flag.FlagSet, _ *dataset.Dataset) error { options.SpreadFanouts(fs, o.Layers); return nil },
+			search: func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
+				return sweep.RunTask(ctx, ds, links.Task, func(t *sweep.Trial) links.Options { return *trial(t).options.(*links.Options) }, so)
+			},
 		}, nil
 	case "triples":
 		o := &kg.Options{}
@@ -79,16 +95,21 @@ func newTask(name string) (*task, error) {
 			load: func(ctx context.Context, out *cli.Output, _ *flag.FlagSet, spec string) (*dataset.Dataset, error) {
 				return options.Load(ctx, out, spec)
 			},
-			train: func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) { return kg.Train(ctx, ds, *o) },
+			train:  func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) { return kg.Train(ctx, ds, *o) },
+			metric: "mrr",
+			finish: func(*flag.FlagSet, *dataset.Dataset) error { return nil },
+			search: func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
+				return sweep.RunTask(ctx, ds, kg.Task, func(t *sweep.Trial) kg.Options { return *trial(t).options.(*kg.Options) }, so)
+			},
 		}, nil
 	}
 	return nil, cli.Usagef("--task is %q; it is %s", name, strings.Join(taskNames, ", "))
 }
 
 // flags makes the flags of the task.
-func (t *task) flags(fs *flag.FlagSet) {
+func (t *task) flags(fs *flag.FlagSet, but ...string) {
 	fs.String("task", t.name, "what to predict: nodes (their classes), links or triples")
-	options.Bind(fs, t.options)
+	options.Bind(fs, t.options, but...)
 	options.Defaults(fs, t.defaults)
 	if t.name == "nodes" {
 		options.SplitFlag(fs)
