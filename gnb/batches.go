@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
@@ -80,7 +81,8 @@ type feeding struct {
 	replaced bool               // the edges of the graph are no longer those of the dataset's parts; see Worker.useGraph
 	// turnInput makes samplers transpose the farthest hop too, because a network's input has a gradient.
 	turnInput bool
-	every     []int32 // the ids of all nodes; see Worker.everyNode
+	every     []int32    // the ids of all nodes; see Worker.everyNode
+	ofItems   sync.Mutex // one call of Items.Of at a time
 	// noFeatures leaves out the features of batches, because the program's only network reads learned rows.
 	noFeatures bool
 }

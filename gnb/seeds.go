@@ -8,7 +8,6 @@ import (
 	"math"
 
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
 )
 
@@ -26,7 +25,8 @@ type Items struct {
 	// step, and a value that the batch carries ([Batch.Value]). Seeds are distinct nodes or, with Loader.Disjoint, any,
 	// which can have times. It must be a function of its
 	// arguments alone: the step is counted over the epoch's loops, and draws that depend on (seed,
-	// epoch, step, item) do not depend on workers. A goroutine calls it ahead of the loop, and again
+	// epoch, step, item) do not depend on workers. A goroutine calls it ahead of the loop, for servers several
+	// in turn and not always in the order of steps, and again
 	// for the items of the whole step if the run has a digest or the sampler is a [sample.StepPicker]. items must not be kept.
 	Of func(epoch, step int, items []int32, lo, hi int) (seeds Seeds, value any, err error)
 }
@@ -35,8 +35,7 @@ type Items struct {
 // Loader.Batch items per step in a shuffled order, cut into even shares, and sampled around the
 // seeds that each.Of returns for a share, which can be empty. Resumption, virtual ranks and the digest
 // are those of Batches. In a dataset in parts shares are even too, so that a batch reads features of
-// other parts than the worker's own, and it has no labels. Cooperative batches are refused, and
-// so is a run in which servers are asked for edges.
+// other parts than the worker's own, and it has no labels. Cooperative batches are refused.
 func (w *Worker) BatchesOf(each Items, l Loader) iter.Seq[*Batch] {
 	return w.loopOver(cmp.Or(each.Name, "items"), func() (plan, error) {
 		switch {
@@ -46,8 +45,6 @@ func (w *Worker) BatchesOf(each Items, l Loader) iter.Seq[*Batch] {
 			return plan{}, fmt.Errorf("gnb: Items.Count is %d; an epoch has 0 to %d items", each.Count, math.MaxInt32)
 		case l.Cooperative:
 			return plan{}, errors.New("gnb: BatchesOf makes no cooperative batches; leave Cooperative out")
-		case w.job.Divided && divided.IsFar(w.Dataset()):
-			return plan{}, fmt.Errorf("gnb: BatchesOf needs the edges of %s on the machines of the workers, and this run asks servers for them; %s", w.Dataset().Name(), feed.WithTopology(w.Dataset()))
 		}
 		p, err := w.planOf(feed.Numbers(each.Count), l)
 		p.own = &each
@@ -60,6 +57,8 @@ func (w *Worker) BatchesOf(each Items, l Loader) iter.Seq[*Batch] {
 func (w *Worker) seedsOfItems(b *Batch, p plan, epoch, step int, items []int32, v int) (seeds Seeds, err error) {
 	lo, hi := sample.Share(len(items), w.p.Rank*w.job.Virtual+v, w.World()*w.job.Virtual)
 	b.Items = items[lo:hi:hi]
+	w.feed.ofItems.Lock() // with servers, several batches are sampled at a time
+	defer w.feed.ofItems.Unlock()
 	if w.digest != nil || feed.NeedsSteps(p.Sampler) { // these have the seeds of all ranks
 		if b.global, _, err = p.own.Of(epoch, step, items, 0, len(items)); err != nil {
 			return seeds, err

@@ -366,7 +366,8 @@ func (c *Client) hop(ctx context.Context, owner int, q *sample.HopRequest, in []
 	*r = sample.HopReply{Counts: r.Counts[:0], First: r.First[:0], Sources: r.Sources[:0], Offsets: r.Offsets[:0], Edges: r.Edges}
 	r.Edges.SetLen(c.hello.Edges, 0)
 	at := c.able(owner)
-	for nodes := q.Nodes; len(nodes) > 0; {
+	for from := 0; from < len(q.Nodes); {
+		nodes := q.Nodes[from:]
 		n, edges := 0, 0
 		for n < len(nodes) && n < c.hello.Limits.Nodes {
 			k := int(in[nodes[n]])
@@ -378,9 +379,8 @@ func (c *Client) hop(ctx context.Context, owner int, q *sample.HopRequest, in []
 			}
 			n++
 		}
-		part := *q
-		part.Nodes = nodes[:n]
-		nodes = nodes[n:]
+		part := q.Part(from, from+n)
+		from += n
 		most := 1<<10 + 12*n + edges*(8+c.hello.Edges.Bytes())
 		var b []byte
 		var one sample.HopReply

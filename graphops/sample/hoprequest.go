@@ -59,6 +59,33 @@ const (
 	replyHeader   = 20
 )
 
+// Part returns the request for the nodes [lo, hi) alone, with the seeds of their trees. Its nodes are in q's memory.
+func (q *HopRequest) Part(lo, hi int) HopRequest {
+	p := *q
+	p.Nodes = q.Nodes[lo:hi]
+	if q.Seeds.Len() == 0 {
+		return p
+	}
+	p.Trees, p.Seeds = make([]int32, 0, hi-lo), Seeds{}
+	own := map[int32]int32{} // the numbers of the part's trees, by those of q's
+	for _, tree := range q.Trees[lo:hi] {
+		n, ok := own[tree]
+		if !ok {
+			n = int32(p.Seeds.Len())
+			own[tree] = n
+			p.Seeds.IDs = append(p.Seeds.IDs, q.Seeds.IDs[tree])
+			if q.Seeds.Times != nil {
+				p.Seeds.Times = append(p.Seeds.Times, q.Seeds.Times[tree])
+			}
+		}
+		p.Trees = append(p.Trees, n)
+	}
+	return p
+}
+
+// MostRequest is the largest size in bytes of an encoded request for a number of nodes.
+func MostRequest(nodes int) int { return requestHeader + MaxPickerName + (4+4+4+8)*nodes }
+
 // Append appends the encoded request to b: twelve 32-bit words, the picker's name, and the nodes; with disjoint trees the trees of
 // the nodes and the seeds, and with their times those; all little-endian.
 func (q *HopRequest) Append(b []byte) []byte {
