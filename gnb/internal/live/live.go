@@ -88,6 +88,7 @@ type Snapshot struct {
 	Loss    []chart.Point // by step of the whole run, ascending, any length; NaN and Inf are gaps
 	Mean    chart.Point   // mean loss of the last epoch that ended; its Step is that epoch, 0 before
 	LR      []chart.Point // the learning rate: one point for each step at which it changes
+	Lower   bool          // a lower value of Metrics is better
 	Metric  string        // what Metrics measure; "" means "accuracy" if all are splits (train, val, test)
 	Metrics []Series      // by epoch
 	Logged  []Series      // what the program logged, by step

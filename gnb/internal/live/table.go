@@ -57,8 +57,12 @@ func entries(s *Snapshot) []entry {
 			continue
 		}
 		v := screen.Value(last.Y)
-		if best, n := highest(m.Points); n > 1 && best.Step != last.Step {
-			v += fmt.Sprintf(" (highest %s at epoch %d)", screen.Value(best.Y), best.Step)
+		word := "highest"
+		if s.Lower {
+			word = "lowest"
+		}
+		if best, n := extreme(m.Points, s.Lower); n > 1 && best.Step != last.Step {
+			v += fmt.Sprintf(" (%s %s at epoch %d)", word, screen.Value(best.Y), best.Step)
 		}
 		add(strings.Join(screen.NonEmpty(screen.OneLine(m.Name), s.metric()), " "), v)
 	}
@@ -114,14 +118,14 @@ func lossNote(s *Snapshot) string {
 	return fmt.Sprintf(" (mean of the last %d steps)", n)
 }
 
-// highest returns the largest finite value, the earliest of equal ones, and the number of finite
+// extreme returns the largest finite value, or the smallest, the earliest of equal ones, and the number of finite
 // values.
-func highest(p []chart.Point) (best chart.Point, n int) {
+func extreme(p []chart.Point, lowest bool) (best chart.Point, n int) {
 	for _, q := range p {
 		if !chart.Finite(q.Y) {
 			continue
 		}
-		if n == 0 || q.Y > best.Y {
+		if n == 0 || q.Y != best.Y && (q.Y < best.Y) == lowest {
 			best = q
 		}
 		n++

@@ -159,6 +159,10 @@ func (p *panel) evaluated(e runs.Event) {
 			continue
 		}
 		drawn[split], s.Metric = true, title
+		if p.metric != nil {
+			_, chooses := p.metric.Of(m.Name)
+			s.Lower = chooses && p.metric.Lower
+		}
 		if title != "" || split == "train" {
 			p.dropPassing()
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/gnb/internal/screen/screentest"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/metrics"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -241,5 +242,17 @@ func TestTaskIsTheRun(t *testing.T) {
 	p.apply(runs.Event{Kind: runs.KindProgress, Text: "evaluate", Done: 250, Of: 1000})
 	if s := p.snap; s.Steps != 0 || s.Unit != "" {
 		t.Errorf("an evaluation within a run is shown as the run's steps: %+v", s)
+	}
+}
+
+// The metric that chooses the best epoch has its title in the panel, and its direction.
+func TestPanelOfALowerMetric(t *testing.T) {
+	p := &panel{series: map[string]int{}}
+	p.apply(runs.Event{Kind: runs.KindMetric, Metric: &metrics.Metric{Name: "rmse", Title: "RMSE", Lower: true}})
+	for epoch, y := range []float64{3, 1, 2} {
+		p.apply(runs.Event{Kind: runs.KindMetrics, Epoch: epoch, Values: []runs.NamedValue{{Name: "val_rmse", Value: y}, {Name: "val_loss", Value: 9}}})
+	}
+	if len(p.snap.Metrics) != 1 || p.snap.Metrics[0].Name != "val" || p.snap.Metric != "RMSE" || !p.snap.Lower {
+		t.Errorf("the panel has the metric %q (lower is better: %v) and the curves %v", p.snap.Metric, p.snap.Lower, p.snap.Metrics)
 	}
 }
