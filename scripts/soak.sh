@@ -15,7 +15,7 @@ bash scripts/browser.sh || echo "the tests of notebooks in a browser are skipped
 bash scripts/cluster-tools.sh || true # says why not, and that their tests are skipped
 # PyTorch's torchrun, for a test on two hosts: a virtual environment of some GB. Without it the test is skipped.
 if ! [ -x .cluster/torch/bin/torchrun ] && ! command -v torchrun >/dev/null && [ -d .cluster ]; then
-  { python3 -m venv .cluster/torch && .cluster/torch/bin/pip install -q torch numpy; } ||
+  { python3 -m venv .cluster/torch && .cluster/torch/bin/pip install -q torch==2.15.0 numpy; } ||
     echo "torchrun cannot be had, so its test on two hosts is skipped" >&2
 fi
 . scripts/gotest.sh

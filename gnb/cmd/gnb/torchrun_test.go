@@ -49,6 +49,7 @@ func TestRealTorchrun(t *testing.T) {
 			for i, h := range w.Hosts {
 				args := []string{
 					"--nnodes=2", "--nproc_per_node=2", "--max_restarts=3", "--rdzv_backend=c10d", "--rdzv_endpoint=" + w.Hosts[0].Addr + ":29400",
+					"--local_addr=" + h.Addr, // the hosts of the test have no names
 					"--rdzv_id=" + id, fmt.Sprintf("--rdzv_conf=is_host=%v,last_call_timeout=5", i == 0), "--no_python", "--", exe,
 				}
 				cmd := h.Command(torchrun, append(append(args, train...), "--run", dir)...)
