@@ -80,7 +80,11 @@ func (m SplitMetric) String() string {
 	case m.Metric.Ranks:
 		of = fmt.Sprintf("%d nodes", m.Count)
 	case m.Metric.Name == metrics.AccuracyMetric.Name:
-		of = fmt.Sprintf("%d of %d", int64(math.Round(m.Score*float64(m.Count))), m.Count)
+		right := int64(0)
+		if m.Count > 0 {
+			right = int64(math.Round(m.Score * float64(m.Count)))
+		}
+		of = fmt.Sprintf("%d of %d", right, m.Count)
 	}
 	return fmt.Sprintf("%s %s %s (%s)", m.Split, m.Metric.Name, m.Metric.Text(m.Score), of)
 }

@@ -249,7 +249,7 @@ func (l *launched) configure(program string, args json.RawMessage) error {
 		c.Dataset, c.DatasetSource, c.Nodes, c.Edges = d.Name(), d.Meta.Source, d.Nodes(), d.Edges()
 		c.DatasetDir, c.SplitSet = d.Origin()
 		c.FeatureNames = d.NamedFeatures()
-		if m := d.Metric(); m != cmp.Or(d.Meta.Metric, dataset.MetricAccuracy) && !saving.NamesMetric(args) {
+		if m := d.Metric(); m != cmp.Or(d.Meta.Metric, dataset.MetricAccuracy) && !(program == nodes.Name() && saving.NamesMetric(args)) {
 			c.Metric = m
 		}
 	}
@@ -355,7 +355,7 @@ func (l *launched) recorded() recorder.Options {
 // event passes an event on to LaunchOptions.Events.
 func (l *launched) event(e runs.Event) {
 	switch e.Kind {
-	case runs.KindStart, runs.KindEpoch, runs.KindLog, runs.KindDrawn, runs.KindMetrics, runs.KindPrint, runs.KindCheckpoint, runs.KindRestart:
+	case runs.KindStart, runs.KindEpoch, runs.KindLog, runs.KindDrawn, runs.KindMetrics, runs.KindMetric, runs.KindPrint, runs.KindCheckpoint, runs.KindRestart:
 		l.o.Events(e)
 	}
 }

@@ -105,7 +105,10 @@ func TestTrainByMetric(t *testing.T) {
 			}
 		}
 	})
-	for metric, want := range map[string]string{"auc": "two classes", "ap": "average precision", "rmse": `Metric is "rmse"`} {
+	if s := (gnb.SplitMetric{Split: "val", Metric: metrics.AccuracyMetric, Score: math.NaN()}).String(); s != "val accuracy NaN (0 of 0)" {
+		t.Errorf("a split without labels is described as %q", s)
+	}
+	for metric, want := range map[string]string{"loss": "another name", "auc": "two classes", "ap": "average precision", "rmse": `Metric is "rmse"`} {
 		if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{EvaluationOptions: gnb.EvaluationOptions{Metric: metric}, LaunchOptions: gnb.LaunchOptions{Quiet: true}, ModelOptions: gnb.ModelOptions{Dropout: 0.5}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", metric, err)
 		}
@@ -114,6 +117,8 @@ func TestTrainByMetric(t *testing.T) {
 
 // misses counts the nodes whose answer is wrong.
 var misses = gnb.DeclareMetric(gnb.Metric{Name: "misses", Title: "wrong nodes", Lower: true, Format: "%.0f wrong", New: func(int) metrics.Tally { return new(missed) }})
+
+var _ = gnb.DeclareMetric(gnb.Metric{Name: "loss", New: func(int) metrics.Tally { return new(missed) }}) // a name that it cannot have
 
 type missed [2]int64
 

@@ -228,7 +228,7 @@ type LaunchOptions struct {
 	// Notes is a text that is kept with the run.
 	Notes string `json:",omitempty" flag:"notes" help:"text kept with the run"`
 	// Events is called with each event of the run, one call at a time: the kinds of event Start,
-	// Epoch, Log, Metrics, Print, Checkpoint and Restart.
+	// Epoch, Log, Metrics, Metric, Print, Checkpoint and Restart.
 	Events func(runs.Event) `json:"-"`
 	// StallAfter is the longest time that a rank may stay in one stage while the others wait for
 	// it; then the run fails. 0 means 5 minutes, and a negative value no limit.

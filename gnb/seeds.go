@@ -65,5 +65,8 @@ func (w *Worker) seedsOfItems(b *Batch, p plan, epoch, step int, items []int32, 
 		}
 	}
 	seeds, b.Value, err = p.own.Of(epoch, step, items, lo, hi)
+	if seeds.Len() == 0 && b.global.Times != nil { // as the other ranks' shares
+		seeds.Times = []int64{}
+	}
 	return seeds, err
 }

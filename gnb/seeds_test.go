@@ -105,7 +105,8 @@ var trees = gnb.Program("test.trees", func(w *gnb.Worker, o struct {
 	opt := w.Adam(net, 0.01)
 	w.Digest()
 	hidden := 0.0
-	events := gnb.Items{Name: "events", Count: 300, Of: func(_, _ int, items []int32, lo, hi int) (seeds gnb.Seeds, value any, err error) {
+	// The last step has one item, so other ranks have none.
+	events := gnb.Items{Name: "events", Count: 257, Of: func(_, _ int, items []int32, lo, hi int) (seeds gnb.Seeds, value any, err error) {
 		var labels []int32
 		for _, i := range items[lo:hi] {
 			for range 2 {

@@ -309,10 +309,8 @@ func (w *Worker) train(t Task, o TaskOptions) error {
 	if !chooses && (eval.Patience > 0 || of.Schedule.Kind == "plateau") {
 		return errors.New("gnb: Patience and a plateau watch the metric of the validation split, and none is measured here; leave them out, or evaluate a dataset with a validation split")
 	}
-	if metric.Name != "" {
-		w.emitFirst(runs.Event{Kind: runs.KindMetric, Metric: &metric})
-	}
 	if chooses {
+		w.emitFirst(runs.Event{Kind: runs.KindMetric, Metric: &metric})
 		w.BestBy(net, Best{By: "val_" + metric.Name, Minimize: metric.Lower, Patience: eval.Patience})
 	}
 	measure := func(splits []string) (score float64, err error) {

@@ -54,6 +54,7 @@ type Block struct {
 	own      EdgeData // without weights
 	ownRows  []int32  // the row of each edge in own, -1 for an added self-loop; nil: edge e-Indptr()[0] has that row
 	relation int      // see HostBlock
+	asOf     bool     // see HostBlock
 
 	once sync.Once
 	t    *Transposed
@@ -86,6 +87,9 @@ type HostBlock struct {
 	Halo  *Halo
 	// Relation is 1 more than the relation of all edges, in a block of one relation; 0 in any other.
 	Relation int
+	// AsOf says that the block is of seeds with times: its edges are those up to the times, and the degrees of the whole
+	// graph would tell a layer of later ones. So [Block.Degrees] are nil.
+	AsOf bool
 }
 
 // Block returns a block that shares these arrays.
@@ -100,7 +104,7 @@ func (b *Block) SetHost(h HostBlock) {
 	b.Reset()
 	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph, b.Halo = h.NumDst, h.NumSrc, h.Level, h.DstStart, h.Graph, h.Halo
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = h.Indptr, h.Indices, h.EdgePos, h.SrcIDs, h.Weights, nil
-	b.degrees, b.sliceOf, b.relation = h.Degrees, h.SliceOf, h.Relation
+	b.degrees, b.sliceOf, b.relation, b.asOf = h.Degrees, h.SliceOf, h.Relation, h.AsOf
 	b.setOwn(h.Edges, nil)
 }
 
@@ -137,14 +141,16 @@ func (b *Block) SetRemote(r Remote, dst, src, level int, g *Graph) {
 	b.Reset()
 	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph, b.Halo = dst, src, level, 0, g, nil
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = nil, nil, nil, nil, nil, r
-	b.degrees, b.sliceOf, b.relation = nil, 0, 0
+	b.degrees, b.sliceOf, b.relation, b.asOf = nil, 0, 0, false
 	b.setOwn(EdgeData{}, nil)
 }
 
 // Degrees returns the degrees of the whole graph, of which the block is a part, or nil if they are
-// unknown. Layers normalise by them.
+// unknown or must not be known (see [Block.AsOf]). Layers normalise by them.
 func (b *Block) Degrees() Degrees {
 	switch {
+	case b.asOf:
+		return nil
 	case b.degrees != nil:
 		return b.degrees
 	case b.Graph != nil:
@@ -152,6 +158,9 @@ func (b *Block) Degrees() Degrees {
 	}
 	return nil
 }
+
+// AsOf reports whether the block is of seeds with times, which must not know of later edges.
+func (b *Block) AsOf() bool { return b.asOf }
 
 // Remote returns the provider of the block's arrays if they are not in the host's memory, else nil.
 func (b *Block) Remote() Remote { return b.remote }

@@ -200,6 +200,8 @@ func oddJob(p *Process, job testJob) error {
 			p.Stage(stageCheckpoint)
 		}
 		time.Sleep(time.Duration(job.Steps) * time.Second)
+		p.Stage("program")
+		time.Sleep(400 * time.Millisecond) // what it does after the checkpoint
 	case "very deaf":
 		signal.Ignore(syscall.SIGTERM)
 		for {

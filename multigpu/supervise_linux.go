@@ -121,7 +121,10 @@ func (s *supervision) stop(cause error) {
 func (s *supervision) deadlines(now time.Time) {
 	if s.interrupted {
 		if _, _, stage := s.page.rank(0).position(); stage == stageCheckpoint && now.Sub(s.interruptedAt) < saveGrace() {
-			s.stopBy = now.Add(pollEvery)
+			s.stopBy = now.Add(stopGrace)
+			if inCell() {
+				s.stopBy = now.Add(pollEvery)
+			}
 		}
 		s.stopBy = later(s.stopBy, s.interruptedAt.Add(stopGrace))
 		if !now.Before(s.stopBy) && !s.sentTerm {
@@ -140,11 +143,14 @@ func (s *supervision) deadlines(now time.Time) {
 
 // saveGrace is the time after an interrupt within which rank 0 may write a checkpoint.
 func saveGrace() time.Duration {
-	if os.Getenv("GONB_PIPE") != "" { // GoNB kills a cell, and the checkpoint with it
+	if inCell() { // GoNB kills a cell, and the checkpoint with it
 		return min(checkpointGrace, gonbPatience-termGrace-4*pollEvery)
 	}
 	return checkpointGrace
 }
+
+// inCell reports whether the launching process is a cell of GoNB.
+func inCell() bool { return os.Getenv("GONB_PIPE") != "" }
 
 func later(a, b time.Time) time.Time {
 	if a.After(b) {

@@ -224,6 +224,9 @@ func boardTag(kind Kind, name string) string {
 		return "log/" + name
 	}
 	split, _, ok := runfile.CutMetric(name)
+	if of, _, cut := strings.Cut(name, "_"); cut && slices.Contains([]string{"train", "val", "test"}, of) {
+		split, ok = of, true // also a metric of a task's own
+	}
 	if !ok {
 		split, ok = strings.CutSuffix(name, "_loss")
 	}

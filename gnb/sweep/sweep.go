@@ -307,7 +307,9 @@ func RunTask[O any](ctx context.Context, ds *gnb.Dataset, task Task[O], f func(*
 			o, err = task.Options(full)
 		}
 		if err != nil {
-			refused.Store(t.Number, err)
+			if ctx.Err() == nil {
+				refused.Store(t.Number, err)
+			}
 			return shared
 		}
 		refused.Delete(t.Number) // f is also asked for sizes of grids, with other values
@@ -450,6 +452,12 @@ func newSweep(ds *gnb.Dataset, of trained, f func(*Trial) gnb.TrainOptions, o Op
 		}
 	}
 	s.study.Metric = cmp.Or(o.Metric, "val_"+cmp.Or(first.Options.Metric, tally.Metric(ds).Name))
+	if split, kind, ok := strings.Cut(s.study.Metric, "_"); ok && (split == "val" || split == "test") && tally.Lower(kind) {
+		if o.Metric != "" && !o.Minimize && o.Method != methodSeeds {
+			return nil, fmt.Errorf("sweep: %s is better when it is lower, and the sweep looks for the highest value; set Minimize (--minimize)", o.Metric)
+		}
+		s.study.Minimize = true
+	}
 	switch o.Method {
 	case methodGrid, methodSeeds:
 		if n := s.study.gridSize(s.f, o.Trials); n > 0 {
@@ -706,7 +714,7 @@ func (s *sweep) end(e ending) error {
 			}
 		}
 		if math.IsNaN(t.Value) || math.IsInf(t.Value, 0) {
-			t.State, t.Value, t.Error = runs.StateFailed, 0, fmt.Sprintf("sweep: the run has no %s to compare; evaluate the split, or set Metric", s.study.Metric)
+			t.State, t.Value, t.Error = runs.StateFailed, 0, fmt.Sprintf("sweep: the run has no %s to compare; evaluate the split, or set Metric%s", s.study.Metric, either(strings.HasSuffix(s.study.Metric, "_loss"), " (a loss is evaluated with BestBy \"loss\", --best-by loss)", ""))
 		}
 	}
 	s.mu.Lock()

@@ -188,10 +188,11 @@ const (
 	MetricMicroF1  = "micro_f1" // F1 over all targets; equals accuracy if a node has one class
 	MetricMacroF1  = "macro_f1" // mean of the classes' F1
 	MetricAP       = "average_precision"
+	MetricBalanced = "balanced_accuracy" // mean of the classes' recalls
 )
 
 // Metrics are the values of Metadata.Metric.
-var Metrics = []string{MetricAccuracy, MetricROCAUC, MetricAP, MetricMicroF1, MetricMacroF1}
+var Metrics = []string{MetricAccuracy, MetricROCAUC, MetricAP, MetricMicroF1, MetricMacroF1, MetricBalanced}
 
 // KnownAccuracy is a published result.
 type KnownAccuracy = registry.Accuracy

@@ -19,7 +19,8 @@ type Metric struct {
 	Title string `json:"title,omitempty"`
 	// Lower says that a lower value is better, as of a loss.
 	Lower bool `json:"lower,omitempty"`
-	// Format is how package fmt writes a value, such as "%.1f km"; empty means "%.4f".
+	// Format is how package fmt writes a value where a run or an evaluation is described in words, such as "%.1f km"; empty
+	// means "%.4f".
 	Format string `json:"format,omitempty"`
 	// Ranks says that rows are ranked by their scores, so that the metric takes two classes, or several labels for each
 	// row, and positives and negatives among the rows.

@@ -123,7 +123,7 @@ type gcnFactors struct {
 func (c *GCNConv) byFactors(f *Fwd, b *Block) func(h *Tensor) *Tensor {
 	k, ok := f.Backend().(ops.Keeper)
 	_, device := f.Backend().(ops.Deferrer)
-	if !ok || !device || c.BatchDegrees || b.Graph == nil || b.Halo != nil || b.RowsAreNodes() || b.Weighted() != (b.Graph.EdgeWeights != nil) {
+	if !ok || !device || c.BatchDegrees || b.Graph == nil || b.AsOf() || b.Halo != nil || b.RowsAreNodes() || b.Weighted() != (b.Graph.EdgeWeights != nil) {
 		return nil
 	}
 	t := &c.factors
@@ -202,6 +202,9 @@ type gcnWeights struct{ whole bool }
 func (c *GCNConv) weights(f *Fwd, b, l *Block) []float32 {
 	g := b.Degrees()
 	whole := !c.BatchDegrees || g != nil && b.SliceOf() > 0
+	if whole && b.AsOf() && b.NumDst > 0 {
+		fail("GCNConv", "the batch is of seeds with times, and the degrees of the whole graph count edges later than these; use BatchDegrees")
+	}
 	if whole && g == nil && b.NumDst > 0 {
 		fail("GCNConv", "the block has neither Graph nor Degrees, and degrees are needed; set one of them, or use BatchDegrees")
 	}

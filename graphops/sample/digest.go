@@ -93,6 +93,13 @@ func (d *Digest) AddBatch(b *Batch) {
 // picked the same edges; otherwise the error names the hop, the node and both ranks, and the digest
 // stays unchanged.
 func (d *Digest) AddStep(seeds Seeds, perRank [][]byte) error {
+	edges := d.edges
+	added := false
+	defer func() {
+		if !added {
+			d.edges = edges
+		}
+	}()
 	out := d.buf[:0]
 	for i, v := range seeds.IDs {
 		out = binary.LittleEndian.AppendUint32(out, uint32(v))
@@ -130,6 +137,7 @@ func (d *Digest) AddStep(seeds Seeds, perRank [][]byte) error {
 	d.buf = out
 	d.h.Write(out)
 	d.steps++
+	added = true
 	return nil
 }
 

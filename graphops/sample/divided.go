@@ -138,7 +138,7 @@ func (t *Divided) sample(b *Batch, seeds Seeds) error {
 			m.ids = s.numbers.Number(m.ids, e.indices)
 		}
 		s.made[hop] = graphops.HostBlock{
-			NumDst: dst, NumSrc: len(m.ids), Level: hop, Degrees: t.d.Degrees,
+			NumDst: dst, NumSrc: len(m.ids), Level: hop, Degrees: t.d.Degrees, AsOf: seeds.Times != nil,
 			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.data.Weights, Edges: e.data,
 		}
 	}

@@ -383,8 +383,10 @@ func TestDivided(t *testing.T) {
 				t.Fatal(err)
 			}
 			sameBatch(t, b, w)
-			if x, y := convolve(t, b), convolve(t, w); !slices.Equal(x, y) {
-				t.Fatalf("step %d: a GCN outputs %v, want %v", step, x, y)
+			if !timed { // a GCN would ask for the degrees of the whole graph
+				if x, y := convolve(t, b), convolve(t, w); !slices.Equal(x, y) {
+					t.Fatalf("step %d: a GCN outputs %v, want %v", step, x, y)
+				}
 			}
 			got.AddBatch(b)
 			want.AddBatch(w)

@@ -2,6 +2,7 @@ package sample
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -158,7 +159,9 @@ func (q *HopRequest) check() error {
 		return fmt.Errorf("sample: a request is for epoch %d, step %d, hop %d, but epochs are 0 to %d, steps 0 to 2^32-1 and hops 0 to %d", q.Epoch, q.Step, q.Hop, MaxEpochs-1, MaxHops-1)
 	case q.Fanout < -1 || q.Fanout > philox.MaxDraws:
 		return fmt.Errorf("sample: a request has fanout %d, but a fanout is 0 to %d, or -1 for all in-neighbours", q.Fanout, philox.MaxDraws)
-	case q.Seeds.Len() > 0 && len(q.Trees) != len(q.Nodes) || q.Seeds.Times != nil && len(q.Seeds.Times) != q.Seeds.Len():
+	case q.Picker == "":
+		return errors.New("sample: a request names no picker; both sides must run the same version")
+	case q.Seeds.Len() == 0 && len(q.Trees) > 0 || q.Seeds.Len() > 0 && len(q.Trees) != len(q.Nodes) || q.Seeds.Times != nil && len(q.Seeds.Times) != q.Seeds.Len():
 		return fmt.Errorf("sample: a request for %d nodes has the trees of %d, and %d times for %d seeds", len(q.Nodes), len(q.Trees), len(q.Seeds.Times), q.Seeds.Len())
 	case len(q.Picker) > MaxPickerName:
 		return fmt.Errorf("sample: the name of the picker %.40s… has %d bytes, but a request has room for %d; give the type a shorter name", q.Picker, len(q.Picker), MaxPickerName)

@@ -20,9 +20,8 @@ import (
 // Several goroutines call Pick concurrently, each with its own h. A panic becomes a [*PickError].
 //
 // What else a sampler asks of a picker, if its type has the method: Hops() int, the number of hops; Check() error, why no
-// sampler can use it; NeedsWeights() bool; Spec() [Spec], if it is one of this package's by another name; and for programs that keep a sampler
-// from one loop to the next, Clone() Picker, a copy that does not change with it, and Key() string, equal for equal picks
-// of the same type (see [SamePicker]).
+// sampler can use it; NeedsWeights() bool; and for programs that keep a sampler from one loop to the next, Clone() Picker, a
+// copy of the same type that does not change with it, and Same(Picker) bool (see [SamePicker]).
 type Picker interface {
 	Pick(h *Hop, v int32, nbrs []int32, out []int32) []int32
 }

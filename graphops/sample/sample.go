@@ -265,7 +265,7 @@ func (s *Sampler) sample(b *Batch, seeds Seeds) error {
 			return err
 		}
 		s.made[hop] = graphops.HostBlock{
-			NumDst: dst, NumSrc: len(m.ids), Level: hop, Graph: s.g,
+			NumDst: dst, NumSrc: len(m.ids), Level: hop, Graph: s.g, AsOf: seeds.Times != nil,
 			Indptr: e.indptr, Indices: e.indices, EdgePos: e.edgePos, Weights: e.weights,
 		}
 	}

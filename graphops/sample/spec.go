@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 )
@@ -14,22 +13,19 @@ type Spec struct {
 	Labor    *Labor // layer-neighbour sampling with these options; its Fanouts are those above
 }
 
-// SpecOf returns what a picker says of itself by a method Spec() Spec. ok is false if it has none.
+// SpecOf describes a picker of this package: [Fanouts], [Weighted] or [Labor]. ok is false for any other, also for one that
+// embeds them, whose picks are its own.
 func SpecOf(p Picker) (s Spec, ok bool) {
-	if p, ok := p.(interface{ Spec() Spec }); ok {
-		return p.Spec(), true
+	switch p := p.(type) {
+	case Fanouts:
+		return Spec{Fanouts: p}, true
+	case Weighted:
+		return Spec{Fanouts: p.Fanouts, Weighted: true}, true
+	case Labor:
+		return Spec{Fanouts: p.Fanouts, Labor: &p}, true
 	}
 	return Spec{}, false
 }
-
-// Spec describes the picker.
-func (f Fanouts) Spec() Spec { return Spec{Fanouts: f} }
-
-// Spec describes the picker.
-func (w Weighted) Spec() Spec { return Spec{Fanouts: w.Fanouts, Weighted: true} }
-
-// Spec describes the picker.
-func (l Labor) Spec() Spec { return Spec{Fanouts: l.Fanouts, Labor: &l} }
 
 // name is the value of HopRequest.Picker.
 func (s Spec) name() string {
@@ -42,16 +38,23 @@ func (s Spec) name() string {
 	return UniformPicker
 }
 
-// Key implements what [SamePicker] asks for.
-func (f Fanouts) Key() string { return f.Spec().key() }
+// Same implements what [SamePicker] asks for.
+func (f Fanouts) Same(other Picker) bool {
+	g, ok := other.(Fanouts)
+	return ok && slices.Equal(f, g)
+}
 
-// Key implements what [SamePicker] asks for.
-func (w Weighted) Key() string { return w.Spec().key() }
+// Same implements what [SamePicker] asks for.
+func (w Weighted) Same(other Picker) bool {
+	g, ok := other.(Weighted)
+	return ok && slices.Equal(w.Fanouts, g.Fanouts)
+}
 
-// Key implements what [SamePicker] asks for.
-func (l Labor) Key() string { return l.Spec().key() }
-
-func (s Spec) key() string { return fmt.Sprint(s.name(), []int(s.Fanouts)) }
+// Same implements what [SamePicker] asks for.
+func (l Labor) Same(other Picker) bool {
+	g, ok := other.(Labor)
+	return ok && l.name() == g.name() && slices.Equal(l.Fanouts, g.Fanouts)
+}
 
 // Clone returns a copy in memory of its own.
 func (f Fanouts) Clone() Picker { return slices.Clone(f) }
@@ -86,23 +89,27 @@ func CheckPicker(p any) error {
 }
 
 // ClonePicker returns a picker that does not change when p does: the result of its method Clone() Picker, or p itself if it
-// has none.
+// has none of its own type.
 func ClonePicker(p Picker) Picker {
 	if c, ok := p.(interface{ Clone() Picker }); ok {
-		return c.Clone()
+		if own := c.Clone(); reflect.TypeOf(own) == reflect.TypeOf(p) { // else it is that of a picker that p embeds
+			return own
+		}
 	}
 	return p
 }
 
 // SamePicker reports whether two pickers, or two values of another kind that samplers have, are certain to be the same from
-// now on: values of one type whose methods Key() string return the same, or equal values of a comparable type.
+// now on: by the method Same(Picker) bool of the first, or as equal values of a comparable type.
 func SamePicker(a, b any) bool {
 	x, y := reflect.TypeOf(a), reflect.TypeOf(b)
 	if x != y || x == nil {
 		return x == y
 	}
-	if k, ok := a.(interface{ Key() string }); ok {
-		return k.Key() == b.(interface{ Key() string }).Key()
+	if s, ok := a.(interface{ Same(Picker) bool }); ok {
+		if other, ok := b.(Picker); ok && s.Same(other) {
+			return true
+		}
 	}
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }

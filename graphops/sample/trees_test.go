@@ -14,6 +14,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -275,6 +276,66 @@ func TestSeedsAreChecked(t *testing.T) {
 	_, err := sample.NewCooperative(g, trees, sample.Peers{World: 1, AllToAll: func(b [][]byte) ([][]byte, error) { return b, nil }})
 	if err == nil || !strings.Contains(err.Error(), "no disjoint trees") {
 		t.Error(err)
+	}
+}
+
+// first embeds fanouts for their number of hops, and picks by itself.
+type first struct {
+	sample.Fanouts
+	K int
+}
+
+func (f first) Pick(_ *sample.Hop, _ int32, nbrs, out []int32) []int32 {
+	for i := range min(f.K, len(nbrs)) {
+		out = append(out, int32(i))
+	}
+	return out
+}
+
+// A picker that embeds another one is itself: nothing takes it for the other.
+func TestEmbeddedPicker(t *testing.T) {
+	p := first{sample.Fanouts{5}, 1}
+	if _, ok := sample.SpecOf(p); ok {
+		t.Error("it is described as the fanouts that it embeds")
+	}
+	if c, ok := sample.ClonePicker(p).(first); !ok || c.K != 1 {
+		t.Errorf("its copy is %v", sample.ClonePicker(p))
+	}
+	if sample.SamePicker(p, first{sample.Fanouts{5}, 9}) || !sample.SamePicker(sample.Fanouts{5}, sample.Fanouts{5}) || sample.SamePicker(sample.Fanouts{5}, sample.Fanouts{4}) {
+		t.Error("pickers are compared by what they embed")
+	}
+	g := random(50, 8, 1)
+	d, err := sample.NewDivided(divide(t, g, nil, []int{0}, 1, sample.AnswererOptions{Picker: p}), sample.Config{Picker: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.Sample(0, 0, sample.Seeds{IDs: all(20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := mustSample(t, newSampler(t, g, sample.Config{Picker: p}), 0, 0, all(20)); got.Edges() != want.Edges() || got.Edges() > 20 {
+		t.Errorf("a divided graph gives %d edges, the whole one %d", got.Edges(), want.Edges())
+	}
+}
+
+// A layer learns nothing of later edges from the degrees of the graph.
+func TestDegreesOfTheFutureAreHidden(t *testing.T) {
+	g := build(3, edge{1, 0}, edge{2, 0})
+	g = g.WithEdgeData(nil, []int64{1, 100})
+	s := newSampler(t, g, sample.Config{Picker: sample.Fanouts{-1}, Disjoint: true})
+	b, err := s.Sample(0, 0, sample.Seeds{IDs: []int32{0}, Times: []int64{5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := func(c *nn.GCNConv) error {
+		f := nn.NewFwd(nn.Config{})
+		return nn.Try(func() { c.Forward(f, b.Blocks[0], f.Input(b.Inputs(), 1, make([]float32, b.Inputs()), nil)) })
+	}
+	if err := x(nn.NewGCN(1, 1)); err == nil || !strings.Contains(err.Error(), "use BatchDegrees") {
+		t.Errorf("GCN on a batch of the past: %v", err)
+	}
+	if err := x(nn.NewGCNWith(1, 1, nn.GCNOptions{BatchDegrees: true})); err != nil {
+		t.Errorf("GCN by the batch's degrees: %v", err)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
+	"github.com/graphnb/graphnb/gnb/kg"
+	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -156,6 +158,13 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 	name, chosen := argument(args, "task")
 	if !chosen {
 		name = taskNames[0]
+		for _, flag := range []string{"dir", "resume"} { // a sweep that is continued has its task
+			if dir, ok := argument(args, flag); ok {
+				if old, err := sweep.Open(options.RunDir(dir)); err == nil {
+					name = cmp.Or(map[string]string{links.TrainProgram: "links", kg.TrainProgram: "triples"}[old.Model], name)
+				}
+			}
+		}
 	}
 	base, err := newTask(name)
 	if err != nil {
@@ -209,6 +218,9 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 		split, of, _ := strings.Cut(o.Metric, "_")
 		if split != "val" && split != "test" {
 			split, of = "val", cmp.Or(o.Metric, base.metric)
+		}
+		if of == "" || of == "loss" {
+			return cli.Usagef("--metric %s: %s are measured by ranks, such as %s; give one of their metrics", o.Metric, name, base.metric)
 		}
 		kind, o.Metric = of, split+"_"+of
 	}

@@ -596,7 +596,11 @@ func (f *Fetcher) score(l Loop) ([]float32, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, v := range b.InputIDs() {
+		ids := b.InputIDs()
+		if b.Trees != nil { // a batch asks for a row once
+			ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+		}
+		for _, v := range ids {
 			score[v]++
 		}
 		b.Release()

@@ -113,12 +113,46 @@ func Metric(ds *dataset.Dataset) metrics.Metric {
 }
 
 func metricOf(ds *dataset.Dataset) (metrics.Metric, error) {
+	var all []string
 	for _, m := range metrics.All {
-		if cmp.Or(inData[m.Name], m.Name) == ds.Metric() {
-			return m, nil
+		name := cmp.Or(inData[m.Name], m.Name)
+		if name == ds.Metric() {
+			return m, mine(m.Name)
 		}
+		all = append(all, name)
 	}
-	return Declared.Get(ds.Metric())
+	if !Declared.Has(ds.Metric()) {
+		return metrics.Metric{}, fmt.Errorf("there is none called %q; there are %s, and those that the program declares (gnb.DeclareMetric)", ds.Metric(), strings.Join(all, ", "))
+	}
+	m, err := Declared.Get(ds.Metric())
+	return m, cmp.Or(err, reserved(ds.Metric()))
+}
+
+// mine returns an error if a program declares a metric with the name of one of the library.
+func mine(name string) error {
+	if Declared.Has(name) {
+		return fmt.Errorf("gnb: the program declares a metric %q, which is the name of one of the library; give its own another name", name)
+	}
+	return nil
+}
+
+// reserved returns an error for a name that a declared metric cannot have.
+func reserved(name string) error {
+	if name == "loss" || slices.ContainsFunc(metrics.All, func(m metrics.Metric) bool { return inData[m.Name] == name }) {
+		return fmt.Errorf("gnb: the program declares a metric %q, which already means something in results and datasets; give it another name", name)
+	}
+	return nil
+}
+
+// Lower reports whether a lower value is better of the metric of that name in runs, if there is one; of a loss it is.
+func Lower(name string) bool {
+	if name == "loss" {
+		return true
+	}
+	if m, err := Declared.Get(name); Declared.Has(name) && err == nil {
+		return m.Lower
+	}
+	return false
 }
 
 // Known reports whether there is a metric of nodes of that name in runs.
@@ -134,11 +168,17 @@ func Named(ds *dataset.Dataset, name string) (*dataset.Dataset, error) {
 	var all []string
 	for _, m := range metrics.All {
 		if m.Name == name {
+			if err := mine(name); err != nil {
+				return nil, err
+			}
 			return ds.WithMetric(cmp.Or(inData[name], name))
 		}
 		all = append(all, m.Name)
 	}
 	if Declared.Has(name) {
+		if err := reserved(name); err != nil {
+			return nil, err
+		}
 		return ds.WithMetric(name)
 	}
 	return nil, fmt.Errorf("gnb: Metric is %q; nodes are measured by %s, or by a metric that the program declares (gnb.DeclareMetric)", name, strings.Join(all, ", "))
