@@ -366,10 +366,14 @@ func (c *Client) hop(ctx context.Context, owner int, q *sample.HopRequest, in []
 	*r = sample.HopReply{Counts: r.Counts[:0], First: r.First[:0], Sources: r.Sources[:0], Offsets: r.Offsets[:0], Edges: r.Edges}
 	r.Edges.SetLen(c.hello.Edges, 0)
 	at := c.able(owner)
+	atOnce := c.hello.Limits.Nodes // a server takes requests of 4 bytes for each, and about 1 kB
+	if len(q.Trees) > 0 {
+		atOnce = max(1, atOnce/5) // a node has its tree, and its tree a seed and a time
+	}
 	for from := 0; from < len(q.Nodes); {
 		nodes := q.Nodes[from:]
 		n, edges := 0, 0
-		for n < len(nodes) && n < c.hello.Limits.Nodes {
+		for n < len(nodes) && n < atOnce {
 			k := int(in[nodes[n]])
 			if q.Fanout >= 0 {
 				k = min(k, q.Fanout)

@@ -214,7 +214,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	o := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(sample.MostRequest(s.o.Limits.Nodes)), grpc.MaxSendMsgSize(2 * bulk.MaxFrame),
+		grpc.MaxRecvMsgSize(4*s.o.Limits.Nodes + 1<<10), grpc.MaxSendMsgSize(2 * bulk.MaxFrame),
 		grpc.MaxConcurrentStreams(uint32(s.o.Streams)), grpc.MaxHeaderListSize(16 << 10),
 		grpc.StaticStreamWindowSize(256 << 10), grpc.StaticConnWindowSize(1 << 20), // what a connection can make the server hold
 		grpc.ConnectionTimeout(20 * time.Second),

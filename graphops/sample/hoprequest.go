@@ -84,9 +84,6 @@ func (q *HopRequest) Part(lo, hi int) HopRequest {
 	return p
 }
 
-// MostRequest is the largest size in bytes of an encoded request for a number of nodes.
-func MostRequest(nodes int) int { return requestHeader + MaxPickerName + (4+4+4+8)*nodes }
-
 // Append appends the encoded request to b: twelve 32-bit words, the picker's name, and the nodes; with disjoint trees the trees of
 // the nodes and the seeds, and with their times those; all little-endian.
 func (q *HopRequest) Append(b []byte) []byte {
