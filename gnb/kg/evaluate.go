@@ -22,46 +22,43 @@ import (
 // scoreBytes bounds the scores that a ranking has in memory at a time.
 const scoreBytes = 64 << 20
 
-// measures are the metrics of rankings. K is that of Hits@K.
-var measures = []struct {
+// measure is a metric of rankings. K is that of Hits@K, 0 for others.
+type measure struct {
 	gnb.Metric
 	K  int
 	of func(kge.Metrics) float64
-}{
+}
+
+var measures = []measure{
 	{gnb.Metric{Name: "mrr", Title: "MRR"}, 0, func(m kge.Metrics) float64 { return m.MRR }},
 	{gnb.Metric{Name: "hits_1", Title: "hits@1"}, 1, func(m kge.Metrics) float64 { return m.Hits1 }},
 	{gnb.Metric{Name: "hits_3", Title: "hits@3"}, 3, func(m kge.Metrics) float64 { return m.Hits3 }},
 	{gnb.Metric{Name: "hits_10", Title: "hits@10"}, 10, func(m kge.Metrics) float64 { return m.Hits10 }},
 }
 
-// value is a metric by its name.
-func value(m kge.Metrics, name string) (float64, error) {
-	for _, one := range measures {
-		if one.Name == name {
-			return one.of(m), nil
+// measureOf returns the metric of a name.
+func measureOf(name string) (measure, error) {
+	for _, m := range measures {
+		if m.Name == name {
+			return m, nil
 		}
 	}
-	return 0, fmt.Errorf("kg: there is no metric %q; choose mrr, hits_1, hits_3 or hits_10", name)
+	return measure{}, fmt.Errorf("kg: there is no metric %q; choose mrr, hits_1, hits_3 or hits_10", name)
 }
 
-// metric is the metric of a name that [value] knows.
-func metric(name string) gnb.Metric {
-	for _, one := range measures {
-		if one.Name == name {
-			return one.Metric
-		}
+// value is a metric by its name.
+func value(m kge.Metrics, name string) (float64, error) {
+	of, err := measureOf(name)
+	if err != nil {
+		return 0, err
 	}
-	return gnb.Metric{Name: name}
+	return of.of(m), nil
 }
 
 // hitsOf is the K of a metric hits_K, 0 for others.
 func hitsOf(name string) int {
-	for _, one := range measures {
-		if one.Name == name {
-			return one.K
-		}
-	}
-	return 0
+	m, _ := measureOf(name)
+	return m.K
 }
 
 // FewEntities is the error of Hits@K where most queries have fewer than K other entities to compare with, so that they are
@@ -140,7 +137,10 @@ func (t *trainer) Splits() (names []string) {
 }
 
 // Chooses implements [gnb.Task].
-func (t *trainer) Chooses() gnb.Metric { return metric(t.o.Metric) }
+func (t *trainer) Chooses() gnb.Metric {
+	m, _ := measureOf(t.o.Metric) // checked where the run was launched
+	return m.Metric
+}
 
 // Measure implements [gnb.Task]: it ranks the triples of splits. Of the test it also writes the metrics of each relation.
 func (t *trainer) Measure(splits ...string) (values []runs.NamedValue, err error) {

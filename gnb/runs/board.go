@@ -223,7 +223,7 @@ func boardTag(kind Kind, name string) string {
 	if kind == KindLog {
 		return "log/" + name
 	}
-	split, _, ok := runfile.CutMetric(name)
+	split, _, ok := runfile.CutMetric(name, nil)
 	if of, _, cut := strings.Cut(name, "_"); cut && slices.Contains([]string{"train", "val", "test"}, of) {
 		split, ok = of, true // also a metric of a task's own
 	}

@@ -96,7 +96,7 @@ func (c Comparison) metric(byName []map[string][]chart.Point) string {
 	count := map[string]int{}
 	for i, m := range byName {
 		for name := range m {
-			if split, _, ok := c.Runs[i].cutMetric(name); ok {
+			if split, ok := c.Runs[i].hasMetric(name); ok {
 				count[name] += 2
 				if split == "val" {
 					count[name]++

@@ -101,15 +101,10 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// cutMetric splits the name of an evaluation's value into the split's name and the metric's title in figures ("" for
-// accuracy). ok is false for a value that is not a metric, such as a loss.
-func (r *Run) cutMetric(name string) (split, title string, ok bool) {
-	if split, title, ok = runfile.CutMetric(name); !ok && r.Result.Metric != nil {
-		if split, ok = r.Result.Metric.Of(name); ok {
-			title = r.Result.Metric.String()
-		}
-	}
-	return split, title, ok && split != ""
+// hasMetric reports whether a value of the run is a metric, and of which split.
+func (r *Run) hasMetric(name string) (split string, ok bool) {
+	split, _, ok = runfile.CutMetric(name, r.Result.Metric)
+	return split, ok && split != ""
 }
 
 // text writes a value of the run's result.

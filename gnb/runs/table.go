@@ -134,7 +134,7 @@ func (t Table) columns(fields []map[string]string) []string {
 	slices.SortStableFunc(varied, func(a, b string) int { return slices.Index(leastTelling, a) - slices.Index(leastTelling, b) })
 	cols = append(cols, varied[:min(len(varied), mostSettings)]...)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if slices.ContainsFunc(t, func(r *Run) bool { _, _, ok := r.cutMetric(name); return ok }) {
+		if slices.ContainsFunc(t, func(r *Run) bool { _, ok := r.hasMetric(name); return ok }) {
 			cols = append(cols, name)
 		}
 	}

@@ -454,7 +454,7 @@ func newSweep(ds *gnb.Dataset, of trained, f func(*Trial) gnb.TrainOptions, o Op
 	s.study.Metric = cmp.Or(o.Metric, "val_"+cmp.Or(first.Options.Metric, tally.Metric(ds).Name))
 	if split, kind, ok := strings.Cut(s.study.Metric, "_"); ok && (split == "val" || split == "test") && tally.Lower(kind) {
 		if o.Metric != "" && !o.Minimize && o.Method != methodSeeds {
-			return nil, fmt.Errorf("sweep: %s is better when it is lower, and the sweep looks for the highest value; set Minimize (--minimize)", o.Metric)
+			return nil, wrongWay(o.Metric, true)
 		}
 		s.study.Minimize = true
 	}
@@ -709,8 +709,7 @@ func (s *sweep) end(e ending) error {
 		t.State, t.Value = runs.StateDone, e.run.Value(s.study.Metric)
 		if m := e.run.Result.Metric; m != nil && s.study.Method != methodSeeds {
 			if _, ok := m.Of(s.study.Metric); ok && m.Lower != s.study.Minimize {
-				return fmt.Errorf("sweep: %s is better when it is %s, and the sweep looks for the %s value; %s Minimize (--minimize)", s.study.Metric,
-					either(m.Lower, "lower", "higher"), either(m.Lower, "highest", "lowest"), either(m.Lower, "set", "leave out"))
+				return wrongWay(s.study.Metric, m.Lower)
 			}
 		}
 		if math.IsNaN(t.Value) || math.IsInf(t.Value, 0) {
@@ -724,6 +723,12 @@ func (s *sweep) end(e ending) error {
 	s.view.ended(*t)
 	s.tell(*t)
 	return s.append(*t)
+}
+
+// wrongWay is the error of a sweep that looks for the other end of a metric than its best.
+func wrongWay(metric string, lower bool) error {
+	return fmt.Errorf("sweep: %s is better when it is %s, and the sweep looks for the %s value; %s Minimize (--minimize)", metric,
+		either(lower, "lower", "higher"), either(lower, "highest", "lowest"), either(lower, "set", "leave out"))
 }
 
 func either(first bool, a, b string) string {

@@ -147,14 +147,15 @@ func (s *share) Merge(b []byte) error {
 	return err
 }
 
-// classes counts the answers for each class: true and false positives, false negatives, and, at the end, all answers.
+// classes counts the answers for each class, and all answers.
 type classes struct {
-	counts
-	of func(classes []F1) float64
+	each []F1
+	all  int64
+	of   func(classes []F1) float64
 }
 
 func newClasses(n int, of func([]F1) float64) *classes {
-	return &classes{make(counts, 3*max(n, 1)+1), of}
+	return &classes{each: make([]F1, max(n, 1)), of: of}
 }
 
 func micro(classes []F1) float64 {
@@ -179,41 +180,52 @@ func meanRecall(classes []F1) float64 {
 }
 
 func (s *classes) Add(row []float32, known Answer) {
-	n := (len(s.counts) - 1) / 3
-	all := &s.counts[3*n]
 	if known.Labels == nil {
-		*all++
-		switch y, answer := int(known.Class), nn.Argmax(row); {
-		case answer == y:
-			s.counts[3*y]++
-		default: // one class was missed and another was predicted
-			s.counts[3*min(answer, n-1)+1]++
-			s.counts[3*y+2]++
+		s.all++
+		y, answer := int(known.Class), nn.Argmax(row)
+		if answer == y {
+			s.each[y].TruePositives++
+			return
 		}
+		s.each[min(answer, len(s.each)-1)].FalsePositives++ // one class was missed and another was predicted
+		s.each[y].FalseNegatives++
 		return
 	}
 	for c, y := range known.Labels {
 		if y >= 0 {
-			*all++
+			s.all++
 		}
-		var f F1
-		f.AddRow(row[c:c+1], known.Labels[c:c+1])
-		s.counts[3*c] += f.TruePositives
-		s.counts[3*c+1] += f.FalsePositives
-		s.counts[3*c+2] += f.FalseNegatives
+		s.each[c].AddRow(row[c:c+1], known.Labels[c:c+1])
 	}
 }
 
 func (s *classes) Value() (float64, int64) {
-	n := (len(s.counts) - 1) / 3
-	if s.counts[3*n] == 0 {
+	if s.all == 0 {
 		return math.NaN(), 0
 	}
-	each := make([]F1, n)
-	for c := range each {
-		each[c] = F1{TruePositives: s.counts[3*c], FalsePositives: s.counts[3*c+1], FalseNegatives: s.counts[3*c+2]}
+	return s.of(s.each), s.all
+}
+
+func (s *classes) Encode() []byte {
+	c := counts{s.all}
+	for _, f := range s.each {
+		c = append(c, f.TruePositives, f.FalsePositives, f.FalseNegatives)
 	}
-	return s.of(each), s.counts[3*n]
+	return c.Encode()
+}
+
+func (s *classes) Merge(b []byte) error {
+	c := make(counts, 1+3*len(s.each))
+	if err := c.Merge(b); err != nil {
+		return err
+	}
+	s.all += c[0]
+	for i := range s.each {
+		s.each[i].TruePositives += c[3*i+1]
+		s.each[i].FalsePositives += c[3*i+2]
+		s.each[i].FalseNegatives += c[3*i+3]
+	}
+	return nil
 }
 
 // scoredRows keeps the scores of all rows: [rows, cols], and the labels for them.

@@ -13,8 +13,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
-	"github.com/graphnb/graphnb/gnb/kg"
-	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -161,7 +159,7 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 		for _, flag := range []string{"dir", "resume"} { // a sweep that is continued has its task
 			if dir, ok := argument(args, flag); ok {
 				if old, err := sweep.Open(options.RunDir(dir)); err == nil {
-					name = cmp.Or(map[string]string{links.TrainProgram: "links", kg.TrainProgram: "triples"}[old.Model], name)
+					name = cmp.Or(taskOfProgram[old.Model], name) // of nodes it is the model's name
 				}
 			}
 		}

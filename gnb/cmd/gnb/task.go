@@ -44,6 +44,9 @@ type task struct {
 // taskNames are the names of the tasks, the default first.
 var taskNames = []string{"nodes", "links", "triples"}
 
+// taskOfProgram are the names of tasks by the programs that their runs record.
+var taskOfProgram = map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples"}
+
 // newTask makes a task by its name.
 func newTask(name string) (*task, error) {
 	switch name {
@@ -172,7 +175,7 @@ func taskOf(args []string) (*task, *runs.Run, error) {
 		return nil, nil, err
 	}
 	if old != nil {
-		theirs := map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples"}[old.Config.Program]
+		theirs := taskOfProgram[old.Config.Program]
 		switch {
 		case old.Config.Program == "gnb.embed":
 			return nil, nil, cli.Usagef("run %s learns embeddings by walks; resume it by gnb embed --resume %s", old.Dir, old.Dir)

@@ -145,12 +145,7 @@ func (p *panel) apply(e runs.Event) {
 func (p *panel) evaluated(e runs.Event) {
 	s, drawn := &p.snap, map[string]bool{}
 	for _, m := range e.Values {
-		split, title, ok := runfile.CutMetric(m.Name)
-		if !ok && p.metric != nil {
-			if split, ok = p.metric.Of(m.Name); ok {
-				title = p.metric.String()
-			}
-		}
+		split, title, ok := runfile.CutMetric(m.Name, p.metric)
 		if !ok { // of a loop that is not a task's
 			split, title, ok = strings.Cut(m.Name, "_")
 			ok = ok && (split == "val" || split == "test") && title != "loss"

@@ -39,9 +39,9 @@ const (
 func OwnCurve(name string) bool { return name != "epoch" && name != "step" && name != "loss" }
 
 // CutMetric splits the name of an evaluation's value, such as "val_auc", into the split's name and
-// the metric's title in figures ("" for accuracy). ok is false for a value that is not a metric of the library, such
-// as a loss.
-func CutMetric(name string) (split, title string, ok bool) {
+// the metric's title in figures ("" for accuracy). It knows the library's metrics and that which chooses the run's best epoch, nil
+// for none. ok is false for a value that is neither, such as a loss.
+func CutMetric(name string, chooses *metrics.Metric) (split, title string, ok bool) {
 	longest := ""
 	for _, m := range append(metrics.All, metrics.Metric{Name: MRR, Title: "MRR"}) {
 		if s, is := m.Of(name); is && len(m.Name) > len(longest) { // balanced_accuracy, not accuracy
@@ -53,6 +53,11 @@ func CutMetric(name string) (split, title string, ok bool) {
 	}
 	if split, k, ok := strings.Cut(name, "_recall_"); ok && strings.Trim(k, "0123456789") == "" {
 		return split, "recall@" + k, true // of recommended links
+	}
+	if chooses != nil {
+		if split, ok := chooses.Of(name); ok {
+			return split, chooses.String(), true
+		}
 	}
 	return name, "", false
 }
