@@ -94,11 +94,13 @@ func TestBatchesOf(t *testing.T) {
 	}
 }
 
-// trees trains on events: a node at a time, twice in each batch, and every row must belong to the past of its seed.
-var trees = gnb.Program("test.trees", func(w *gnb.Worker, o struct {
+type treesOptions struct {
 	Batch   int
 	Untimed bool
-}) error {
+}
+
+// trees trains on events: a node at a time, twice in each batch, and every row must belong to the past of its seed.
+var trees = gnb.Program("test.trees", func(w *gnb.Worker, o treesOptions) error {
 	ds := w.Dataset()
 	cfg := gnb.ModelConfig{In: ds.FeatureDim(), Hidden: 8, Out: 3, Layers: 2}
 	net := gnb.SAGE.New(w, cfg)
@@ -160,10 +162,6 @@ func TestTreesOfEvents(t *testing.T) {
 	}
 	ds = ds.WithGraph(ds.Graph.WithEdgeData(nil, times))
 	whole, bare := dividedtest.Parts(t, ds, divided.Options{}), dividedtest.Parts(t, ds, divided.Options{NoTopology: true})
-	type args = struct {
-		Batch   int
-		Untimed bool
-	}
 	var digest, bits string
 	for _, c := range []struct {
 		name    string
@@ -178,7 +176,7 @@ func TestTreesOfEvents(t *testing.T) {
 		{"edges and features of others", bare, 2, gnb.PlaneOptions{Cache: "1KB"}},
 		{"features on disk", stored(t, ds, dataset.WriteOptions{}), 2, gnb.PlaneOptions{Features: "disk", Cache: "1KB", CachePolicy: "belady"}},
 	} {
-		run, err := gnb.Launch(t.Context(), trees, args{Batch: 64}, gnb.LaunchOptions{Data: c.ds, Workers: c.workers, VirtualRanks: 4 / c.workers, Threads: 1, Quiet: true, Seed: 3, RunDir: t.TempDir(), PlaneOptions: c.plane})
+		run, err := gnb.Launch(t.Context(), trees, treesOptions{Batch: 64}, gnb.LaunchOptions{Data: c.ds, Workers: c.workers, VirtualRanks: 4 / c.workers, Threads: 1, Quiet: true, Seed: 3, RunDir: t.TempDir(), PlaneOptions: c.plane})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -194,7 +192,7 @@ func TestTreesOfEvents(t *testing.T) {
 			t.Errorf("%s: the digest %q, and with one worker %q; equal weights: %v", c.name, d, digest, b == bits)
 		}
 	}
-	run, err := gnb.Launch(t.Context(), trees, args{Batch: 64, Untimed: true}, gnb.LaunchOptions{Data: ds, Quiet: true, Seed: 3, RunDir: t.TempDir()})
+	run, err := gnb.Launch(t.Context(), trees, treesOptions{Batch: 64, Untimed: true}, gnb.LaunchOptions{Data: ds, Quiet: true, Seed: 3, RunDir: t.TempDir()})
 	if err != nil || run.Result.Text["digest"] == digest {
 		t.Errorf("without times: %v, digest %v", err, run)
 	}

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # Lints by .golangci.yml, with -tags cuda if there is a C compiler. "scripts/lint.sh quick" is the part in "make check": it
-# leaves out staticcheck and vet's nilness, and checks the format (gofumpt, goimports) of files that differ from the last
-# commit only, since these take three quarters of the processor time. It uses -tags cuda for the packages that have files
-# for this tag only: linting a package needs all that it imports compiled, with the same tags. Linting tests needs them
-# compiled too: with two files of import paths, without and with -tags cuda, it leaves out the tests of other packages.
-# "scripts/lint.sh" and "make lint" run everything.
+# leaves out staticcheck and vet's nilness, since these take much of the processor time. It uses -tags cuda for the
+# packages that have files for this tag only: linting a package needs all that it imports compiled, with the same tags.
+# Linting tests needs them compiled too: with two files of import paths, without and with -tags cuda, it leaves out the
+# tests of other packages. "scripts/lint.sh" and "make lint" run everything.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/go-env.sh
@@ -42,19 +41,10 @@ else
   # Without -tags cuda, the linter sees the packages that have files for that case only.
   lint ./internal/cuda ./internal/cuda/cublas ./internal/cuda/nccl ./gnb/internal/device || failed=1
 fi
-if [ "${1:-}" = quick ]; then
-  mapfile -t changed < <(git diff --name-only --diff-filter=d HEAD -- '*.go'; git ls-files --others --exclude-standard -- '*.go')
-  if [ ${#changed[@]} -gt 0 ]; then
-    diff=$(.bin/golangci-lint fmt --diff "${changed[@]}") || failed=1
-    if [ -n "$diff" ]; then
-      printf '%s\n' "$diff" "run: .bin/golangci-lint fmt FILE…"
-      failed=1
-    fi
-  fi
-  # The format of the files of earlier commits, without the additional rules of gofumpt.
-  unformatted=$(git ls-files -- '*.go' | xargs gofmt -l) || failed=1
-  if [ -n "$unformatted" ]; then
-    printf 'gofmt would change %s\n' "$unformatted"
+if [ "${1:-}" = quick ]; then # the linters that "make lint" enables include the formats
+  diff=$(.bin/golangci-lint fmt --diff) || failed=1
+  if [ -n "$diff" ]; then
+    printf '%s\n' "$diff" "run: .bin/golangci-lint fmt FILE…"
     failed=1
   fi
 fi

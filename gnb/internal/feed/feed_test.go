@@ -196,9 +196,6 @@ func TestSamplerOfAPickerThatCannotBeCompared(t *testing.T) {
 	}
 }
 
-// A first stage that waits for other ranks does not block a consumer that leaves or panics. The
-// stage ends when the other ranks allow it, releases all items, and tells the other ranks unless
-// the consumer panicked.
 // A first stage that shares the consumer's processor works first, unless it waits for other ranks.
 func TestPipelineWaits(t *testing.T) {
 	const ahead, items = 3, 8
@@ -230,6 +227,9 @@ func TestPipelineWaits(t *testing.T) {
 			t.Errorf("after item %d, %d more are ready, want %d", i, ready, want)
 		}
 		r.Wait()
+		for !r.working.Load() && i+1+len(r.sampled) < items { // the first stage waits for the second, which keeps up
+			runtime.Gosched()
+		}
 	}
 	if _, ok := r.Next(); ok {
 		t.Error("there is an item behind the last one")
@@ -238,6 +238,9 @@ func TestPipelineWaits(t *testing.T) {
 	loops.Wait()
 }
 
+// A first stage that waits for other ranks does not block a consumer that leaves or panics. The
+// stage ends when the other ranks allow it, releases all items, and tells the other ranks unless
+// the consumer panicked.
 func TestPipelineTogether(t *testing.T) {
 	for name, panics := range map[string]bool{"leaves": false, "panics": true} {
 		t.Run(name, func(t *testing.T) {
