@@ -65,7 +65,8 @@ const (
 	// trialMost is the largest number of timed steps, and trialGroup that of a group: within one, collections of garbage count.
 	trialWarm, trialMost, trialGroup = 3, 96, 6
 	// trialWhole is the number of steps up to which whole epochs are timed, because their first steps wait for batches; the first
-	// trialFill steps of a longer one are not timed.
+	// trialFill steps of a longer one are not timed. If rows come from a disk or from other ranks, all steps of a pass are timed, as one
+	// group: the first step waits for the rows of many.
 	trialWhole, trialFill = 8, 2
 	// trialEvaluated is the number of batches of a sampled evaluation that are tried, of each split.
 	trialEvaluated = 4
@@ -84,7 +85,7 @@ var trialProgram = Program("gnb.trial", func(w *Worker, a trialArgs) error {
 	}
 	epoch := t.Steps()
 	opt := w.OptimizerOf(t.net, o.OptimizerOptions, t.Steps)
-	whole, fill := 1, trialFill
+	whole, fill, group := 1, trialFill, trialGroup
 	if epoch <= trialWhole {
 		whole, fill = epoch, 0
 	}
@@ -112,8 +113,11 @@ var trialProgram = Program("gnb.trial", func(w *Worker, a trialArgs) error {
 			}
 		}
 		if len(ends) == warm && all == warm { // then all ranks agree on the number of steps
-			took := []float64{ends[warm-1].Sub(ends[0]).Seconds() / float64(max(1, warm-1))}
+			took := []float64{ends[warm-1].Sub(ends[0]).Seconds() / float64(max(1, warm-1)), w.trialState().fetched()}
 			w.AllReduce(took)
+			if took[1] > 0 {
+				fill, group = 0, trialMost
+			}
 			n := int(min(trialMost, a.How.Seconds*float64(w.World())/max(took[0], 1e-9)))
 			from = warm + fill
 			all = from + max(2, (n+whole-1)/whole*whole)
@@ -123,7 +127,7 @@ var trialProgram = Program("gnb.trial", func(w *Worker, a trialArgs) error {
 	}
 	after := w.trialState()
 	most = max(most, ownMemory())
-	w.reportTrial(ends[from-1:], before, after)
+	w.reportTrial(ends[from-1:], group, before, after)
 	seconds, perEvaluation := w.trialEvaluation(t, a.How)
 	w.Result("evaluation", seconds)
 	timed := len(ends) - from
@@ -202,12 +206,15 @@ func (w *Worker) trialState() (s trialState) {
 	return s
 }
 
-// reportTrial reports the times of steps, whose ends begin with the start of the first.
-func (w *Worker) reportTrial(ends []time.Time, before, after trialState) {
+// fetched returns the number of rows that came from a disk or from other ranks.
+func (s trialState) fetched() float64 { return float64(s.rows.Remote + s.rows.Disk) }
+
+// reportTrial reports the times of groups of steps, whose ends begin with the start of the first.
+func (w *Worker) reportTrial(ends []time.Time, group int, before, after trialState) {
 	n := len(ends) - 1
 	took := after.at.Sub(before.at).Seconds()
 	sums := []float64{
-		after.cpu - before.cpu, float64(after.rows.Remote + after.rows.Disk - before.rows.Remote - before.rows.Disk),
+		after.cpu - before.cpu, after.fetched() - before.fetched(),
 		float64(after.rows.All() - before.rows.All()),
 	}
 	for _, s := range runfile.Stages {
@@ -215,9 +222,9 @@ func (w *Worker) reportTrial(ends []time.Time, before, after trialState) {
 	}
 	w.AllReduce(sums)
 	var means []float64
-	for at := 0; at < n; at += trialGroup {
-		to := min(at+trialGroup, n)
-		if n-to < trialGroup {
+	for at := 0; at < n; at += group {
+		to := min(at+group, n)
+		if n-to < group {
 			to = n
 		}
 		means = append(means, ends[to].Sub(ends[at]).Seconds()/float64(to-at))
