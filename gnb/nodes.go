@@ -101,6 +101,8 @@ func (o *TrainOptions) checkLoss(ds *Dataset) error {
 	return c.Check(ds.Classes())
 }
 
+var _ Task = (*nodeTask)(nil)
+
 // nodeTask classifies nodes in a worker.
 type nodeTask struct {
 	w      *Worker

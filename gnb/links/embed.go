@@ -166,6 +166,8 @@ func (o *recordedWalks) complete(ds *gnb.Dataset) error {
 	return nil
 }
 
+var _ gnb.Ender = (*walkTask)(nil)
+
 // walkTask learns embeddings from walks in a worker.
 type walkTask struct {
 	w   *gnb.Worker

@@ -12,6 +12,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/pairs"
 )
 
+var _ gnb.Ender = (*linkTask)(nil)
+
 // linkTask predicts links in a worker.
 type linkTask struct {
 	w    *gnb.Worker
