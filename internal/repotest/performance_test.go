@@ -16,6 +16,12 @@ var update = flag.Bool("update", false, "write the figures of docs/performance.m
 // results is a recorded run of "make bench-peers".
 type results struct {
 	file     string
+	Date     string
+	Command  string
+	Machine  struct {
+		CPU   string
+		Cores int
+	}
 	Floors   map[string]struct{ Share float64 }
 	Versions map[string]string
 	Results  []struct {
@@ -195,43 +201,5 @@ func compare(t *testing.T, name, part, want string) {
 	}
 	if err := os.WriteFile(filepath.Join(root, "docs", name), []byte(before+from+want+to+after), 0o644); err != nil { //nolint:gosec // a page that everybody reads
 		t.Fatal(err)
-	}
-}
-
-// README's figures equal the recorded ones, and it says of which commit they are.
-func TestReadmeFigures(t *testing.T) {
-	r := newest(t)
-	text := strings.Join(strings.Fields(read(t, "README.md")), " ")
-	peer := func(row, peer string, tuned bool) float64 {
-		y, ok := r.least(row, peer, false, tuned)
-		if !ok {
-			t.Fatalf("%s has no %s", row, peer)
-		}
-		return y
-	}
-	ratio := func(row, engine string, tuned bool) string {
-		return short(peer(row, engine, tuned) / r.ours(t, row, false))
-	}
-	mapped := func(row, engine string) float64 {
-		for _, e := range r.Results {
-			if e.Row == row && e.Engine == engine {
-				return e.Extra.Mapped / 1e6
-			}
-		}
-		t.Fatalf("%s has no %s", row, engine)
-		return 0
-	}
-	for _, want := range []string{
-		fmt.Sprintf("[One run](bench/results/%s.md) of `make bench-peers` on two cores, at commit %s:", r.file, r.Versions["graphnb"]),
-		fmt.Sprintf("a training step on ogbn-arxiv takes %.0f ms, and would take %.0f %% of that at the machine's measured limits", r.ours(t, "train-arxiv", false), 100*r.Floors["train-arxiv"].Share),
-		fmt.Sprintf("DGL takes %s times as long as installed, and %s times with its best allocator settings", ratio("train-arxiv", "DGL", false), ratio("train-arxiv", "DGL", true)),
-		fmt.Sprintf("PyG takes %s and %s times as long", ratio("train-arxiv", "PyG", false), ratio("train-arxiv", "PyG", true)),
-		fmt.Sprintf("From start to the first step on Cora GraphNB takes %.0f ms, PyG %.1f s and DGL %.1f s", r.ours(t, "startup", false), peer("startup", "PyG", false)/1000, peer("startup", "DGL", false)/1000),
-		fmt.Sprintf("a worker takes %.0f MB of its own and %.0f MB of mapped files, which all workers share; DGL takes %.0f MB and %.0f MB",
-			r.ours(t, "memory-products", false), mapped("memory-products", "GraphNB"), peer("memory-products", "DGL", false), mapped("memory-products", "DGL")),
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("README.md lacks %q, which %s records", want, r.file)
-		}
 	}
 }
