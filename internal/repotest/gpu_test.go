@@ -59,7 +59,7 @@ func gpuReports(t *testing.T, has func(gpuReport) bool) []gpuReport {
 	return all
 }
 
-// The table of epochs in docs/gpu.md is that of the newest recorded report with PyTorch Geometric's epochs for each GPU.
+// The table of epochs in docs/gpu-performance.md is that of the newest recorded report with PyTorch Geometric's epochs for each GPU.
 func TestGPUEpochs(t *testing.T) {
 	reports := gpuReports(t, func(r gpuReport) bool { return len(r.Runs) > 0 && len(r.Peers) > 0 && r.Peers[0].Median > 0 })
 	if len(reports) == 0 {
@@ -92,7 +92,7 @@ func TestGPUEpochs(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "\nThe peer is %s.\n", peer)
 	}
-	compare(t, "gpu.md", "epochs", b.String())
+	compare(t, "gpu-performance.md", "epochs", b.String())
 }
 
 // The table of accuracies on a GPU and on the CPU is that of the newest recorded report.
@@ -107,7 +107,7 @@ func TestGPUAccuracy(t *testing.T) {
 	for _, a := range r.Accuracy {
 		fmt.Fprintf(&b, "| %s | %.4f | %.4f |\n", a.Name, a.Device, a.CPU)
 	}
-	compare(t, "gpu.md", "accuracies", b.String())
+	compare(t, "gpu-performance.md", "accuracies", b.String())
 }
 
 // The table of operations has the newest recorded benchmark of each on the GPU of the newest one.
@@ -150,5 +150,5 @@ func TestGPUOperations(t *testing.T) {
 			fmt.Fprintf(&moved, "| %s | %.0f | %.0f %% |\n", label, v["GB/s"], 100*v["GB/s"]/newest["copy"].Values["GB/s"])
 		}
 	}
-	compare(t, "gpu.md", "operations", fmt.Sprintf("| operation, %s | GB/s | of a copy's |\n|---|---:|---:|\n%s\n| product | TFLOP/s |\n|---|---:|\n%s", device, &moved, &products))
+	compare(t, "gpu-performance.md", "operations", fmt.Sprintf("| operation, %s | GB/s | of a copy's |\n|---|---:|---:|\n%s\n| product | TFLOP/s |\n|---|---:|\n%s", device, &moved, &products))
 }

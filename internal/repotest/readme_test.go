@@ -75,7 +75,7 @@ func (r *results) chart(t *testing.T, c chartColours) string {
 func TestReadmeChart(t *testing.T) {
 	r := newest(t)
 	v := r.Versions
-	compare(t, "../README.md", "steps", fmt.Sprintf("A training step of a three-layer GraphSAGE, 1,024 seed nodes, float32: medians on %d CPUs of %s, %s, by `%s`. GraphNB %s, %s; DGL and GraphBolt %s, PyG %s, PyTorch %s. Settings and all other rows: [the run](bench/results/%s.md).\n",
+	compare(t, "./README.md", "steps", fmt.Sprintf("A training step of a three-layer GraphSAGE, 1,024 seed nodes, float32: medians on %d CPUs of %s, %s, by `%s`. GraphNB %s, %s; DGL and GraphBolt %s, PyG %s, PyTorch %s. Settings and all other rows: [the run](bench/results/%s.md).\n",
 		r.Machine.Cores, strings.NewReplacer("(R)", "", " Processor", "").Replace(r.Machine.CPU), r.Date[:10], r.Command, v["graphnb"], v["go"], v["dgl"], v["torch_geometric"], v["torch"], r.file))
 	for name, colours := range chartThemes {
 		file, want := filepath.Join(root, "docs", name), []byte(r.chart(t, colours))
