@@ -149,7 +149,7 @@ func (w *Worker) loopOver(name string, planned func() (plan, error)) iter.Seq[*B
 			return
 		}
 		w.emit(runs.Event{Kind: runs.KindLoop, Split: name, Steps: p.steps, Step: first})
-		w.report.rate.Enter()
+		w.report.rate.enter()
 		epoch, base := w.loop.Pos.Epoch, w.loop.Pos.InAll-first
 		w.found.loop = &looping{p, epoch, base}
 		for b, err := range w.load(p, philox.Sample, epoch, base, first) {
@@ -164,7 +164,7 @@ func (w *Worker) loopOver(name string, planned func() (plan, error)) iter.Seq[*B
 			w.loop.LoopAt = at
 			ok := yield(b)
 			w.loop.LoopAt = ""
-			w.report.rate.Add(seeds, edges)
+			w.report.rate.add(seeds, edges)
 			if b.EndsStep || !ok { // an iteration that ended early has used its draws too
 				w.loop.EndIteration()
 			}

@@ -240,7 +240,7 @@ func (n *network) start(b *Batch) {
 	if b.full { // one batch for all steps, each with its own dropout
 		epoch, step = w.loop.Draw()
 		if !w.loop.InLoop() {
-			w.report.rate.EnterWhole(len(b.Seeds), b.Edges())
+			w.report.rate.enterWhole(len(b.Seeds), b.Edges())
 		}
 	}
 	n.params.BeginPass()
@@ -337,7 +337,7 @@ func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 func (n *network) config(train bool, epoch, step int) nn.Config {
 	c := nn.Config{Train: train, Threads: n.w.threads, BF16: train && n.w.job.BF16, Seed: n.w.job.Seed, Epoch: epoch, Step: step}
 	if train {
-		c.Work, c.Exchanger = &n.w.report.rate.Work, n.rows
+		c.Work, c.Exchanger = &n.w.report.rate.work, n.rows
 	}
 	if g := n.w.gpu; g != nil {
 		c.Backend = g.Backend()

@@ -165,7 +165,7 @@ func (w *Worker) apply(opt *Optimizer, grad []float32, t device.Totals, late *la
 	if !w.loop.InLoop() {
 		w.loop.EndBareStep()
 		opt.n.micro = 0
-		w.report.rate.AddWhole()
+		w.report.rate.addWhole()
 	}
 	return loss
 }
@@ -176,7 +176,7 @@ func (w *Worker) count(r runs.Step, t device.Totals) float64 {
 	w.loop.Sums.Add(t.Loss, t.Weight, t.Correct, t.Count)
 	if w.p.Rank == 0 {
 		r.Loss, r.Accuracy = loss/weight, float64(t.Correct)/float64(t.Count)
-		w.report.out.Record(r)
+		w.report.out.record(r)
 	}
 	return loss / weight
 }

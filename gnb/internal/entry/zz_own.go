@@ -39,7 +39,6 @@ gnb/internal/getdata
 gnb/internal/layerwise
 gnb/internal/live
 gnb/internal/onranks
-gnb/internal/outbox
 gnb/internal/plane
 gnb/internal/recorder
 gnb/internal/runfile
