@@ -10,7 +10,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/layerwise"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
@@ -292,7 +291,7 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 		}
 	}
 	if s := w.found.rows; s != nil {
-		o.Look = s.Layer
+		o.Look = s.layer
 	}
 	out, err := w.feed.matrices.Layers(o)
 	w.check(err)
@@ -351,7 +350,7 @@ func (w *Worker) partRows(n *network) *feed.PartRows {
 	}
 	o.Learned = n.table
 	if s := w.found.rows; s != nil {
-		o.Look = s.LayerOf
+		o.Look = s.layerOf
 	}
 	rows, err := w.feed.parts.Layers(o)
 	if err != nil {
@@ -405,7 +404,7 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 					tallies[i].Add(v, h[r*c:(r+1)*c])
 				}
 				if tallies[i].NotFinite() && w.found.what == "" {
-					w.found.what = n.culprit(b, finite.Step{Step: b.Step}, false, false)
+					w.found.what = n.culprit(b, atStep{step: b.Step}, false, false)
 				}
 				return nil
 			}))

@@ -9,7 +9,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
@@ -160,7 +159,7 @@ type network struct {
 // lastPass is the batch and step of a network's last pass.
 type lastPass struct {
 	batch *Batch
-	at    finite.Step // the step whose dropout it used
+	at    atStep // the step whose dropout it used
 	// together is set if the batch is cooperative: a rank can search only its first layer, and all do.
 	together bool
 	// rows are the learned rows that the pass reads, of the nodes ids; nil if the input are features.
@@ -246,7 +245,7 @@ func (n *network) start(b *Batch) {
 	n.params.BeginPass()
 	n.rows.Begin()
 	n.fwd.Reset(n.config(true, epoch, step))
-	n.last = lastPass{batch: b, at: finite.Step{Epoch: epoch, Step: step}, together: b.Cooperative()}
+	n.last = lastPass{batch: b, at: atStep{epoch: epoch, step: step}, together: b.Cooperative()}
 }
 
 // complete adds features and labels to a batch that no loop made.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -246,7 +245,7 @@ func (w *Worker) catchUp(but int) {
 		if err != nil {
 			w.Fail(fmt.Errorf("gnb: the loss of model %q at epoch %d, step %d: %w", s.n.name, s.record.Epoch, s.record.Step, err))
 		}
-		if !finite.Is(totals.Loss) {
+		if !isFinite(totals.Loss) {
 			w.lateNotFinite(s, totals.Loss)
 		}
 		s.mean = w.count(s.record, totals)

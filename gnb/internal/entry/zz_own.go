@@ -34,7 +34,6 @@ gnb/internal/device
 gnb/internal/entry
 gnb/internal/faults
 gnb/internal/feed
-gnb/internal/finite
 gnb/internal/getdata
 gnb/internal/layerwise
 gnb/internal/live
