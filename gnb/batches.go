@@ -10,7 +10,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/layerwise"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
@@ -72,13 +71,13 @@ type Loader struct {
 type feeding struct {
 	samplers feed.Samplers
 	spare    feed.Spares
-	left     *Batch             // the last batch of a loop that ended early: the program may still use it
-	matrices layerwise.Matrices // of layer-wise evaluations, kept for the next one
-	parts    *feed.Parts        // of a divided dataset, else nil
-	fetcher  *feed.Fetcher      // gets rows of features of other ranks; nil if this rank has all
-	team     *feed.Team         // makes cooperative batches; see Worker.team
-	slices   graphops.Slicer    // cuts the graph into blocks; see Worker.graph
-	replaced bool               // the edges of the graph are no longer those of the dataset's parts; see Worker.useGraph
+	left     *Batch          // the last batch of a loop that ended early: the program may still use it
+	matrices layerMatrices   // of layer-wise evaluations, kept for the next one
+	parts    *feed.Parts     // of a divided dataset, else nil
+	fetcher  *feed.Fetcher   // gets rows of features of other ranks; nil if this rank has all
+	team     *feed.Team      // makes cooperative batches; see Worker.team
+	slices   graphops.Slicer // cuts the graph into blocks; see Worker.graph
+	replaced bool            // the edges of the graph are no longer those of the dataset's parts; see Worker.useGraph
 	// turnInput makes samplers transpose the farthest hop too, because a network's input has a gradient.
 	turnInput bool
 	every     []int32    // the ids of all nodes; see Worker.everyNode

@@ -35,7 +35,6 @@ gnb/internal/entry
 gnb/internal/faults
 gnb/internal/feed
 gnb/internal/getdata
-gnb/internal/layerwise
 gnb/internal/live
 gnb/internal/onranks
 gnb/internal/plane
