@@ -15,7 +15,6 @@ gnb/cmd/gnb/internal/kernel
 gnb/cmd/gnb/internal/kernel/cellnote
 gnb/cmd/gnb/internal/kernel/relink
 gnb/cmd/gnb/internal/kernel/zmtp
-gnb/cmd/gnb/internal/linktask
 gnb/cmd/gnb/internal/onhosts
 gnb/cmd/gnb/internal/options
 gnb/cmd/gnb/internal/outfile
