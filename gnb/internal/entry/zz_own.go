@@ -21,7 +21,6 @@ gnb/cmd/gnb/internal/outfile
 gnb/cmd/gnb/internal/prometheus
 gnb/cmd/gnb/internal/ranks
 gnb/cmd/gnb/internal/setup
-gnb/cmd/gnb/internal/sums
 gnb/cmd/gnb/internal/watch
 gnb/figure
 gnb/flight
