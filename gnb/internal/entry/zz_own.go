@@ -109,7 +109,6 @@ internal/doctest
 internal/envknob
 internal/expect
 internal/fence
-internal/fetchfile
 internal/filelock
 internal/gemm
 internal/gemm/asmgen
