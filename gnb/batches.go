@@ -10,7 +10,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/layerwise"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
@@ -72,13 +71,13 @@ type Loader struct {
 type feeding struct {
 	samplers feed.Samplers
 	spare    feed.Spares
-	left     *Batch             // the last batch of a loop that ended early: the program may still use it
-	matrices layerwise.Matrices // of layer-wise evaluations, kept for the next one
-	parts    *feed.Parts        // of a divided dataset, else nil
-	fetcher  *feed.Fetcher      // gets rows of features of other ranks; nil if this rank has all
-	team     *feed.Team         // makes cooperative batches; see Worker.team
-	slices   graphops.Slicer    // cuts the graph into blocks; see Worker.graph
-	replaced bool               // the edges of the graph are no longer those of the dataset's parts; see Worker.useGraph
+	left     *Batch          // the last batch of a loop that ended early: the program may still use it
+	matrices layerMatrices   // of layer-wise evaluations, kept for the next one
+	parts    *feed.Parts     // of a divided dataset, else nil
+	fetcher  *feed.Fetcher   // gets rows of features of other ranks; nil if this rank has all
+	team     *feed.Team      // makes cooperative batches; see Worker.team
+	slices   graphops.Slicer // cuts the graph into blocks; see Worker.graph
+	replaced bool            // the edges of the graph are no longer those of the dataset's parts; see Worker.useGraph
 	// turnInput makes samplers transpose the farthest hop too, because a network's input has a gradient.
 	turnInput bool
 	every     []int32    // the ids of all nodes; see Worker.everyNode
@@ -149,7 +148,7 @@ func (w *Worker) loopOver(name string, planned func() (plan, error)) iter.Seq[*B
 			return
 		}
 		w.emit(runs.Event{Kind: runs.KindLoop, Split: name, Steps: p.steps, Step: first})
-		w.report.rate.Enter()
+		w.report.rate.enter()
 		epoch, base := w.loop.Pos.Epoch, w.loop.Pos.InAll-first
 		w.found.loop = &looping{p, epoch, base}
 		for b, err := range w.load(p, philox.Sample, epoch, base, first) {
@@ -164,7 +163,7 @@ func (w *Worker) loopOver(name string, planned func() (plan, error)) iter.Seq[*B
 			w.loop.LoopAt = at
 			ok := yield(b)
 			w.loop.LoopAt = ""
-			w.report.rate.Add(seeds, edges)
+			w.report.rate.add(seeds, edges)
 			if b.EndsStep || !ok { // an iteration that ended early has used its draws too
 				w.loop.EndIteration()
 			}

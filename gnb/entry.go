@@ -32,7 +32,7 @@ func work(p *multigpu.Process) (err error) {
 	if err := p.Job(&w.job); err != nil {
 		return err
 	}
-	w.report.out.Open(p.EmitLines, w.job.RunDir, nil)
+	w.report.out.open(p.EmitLines, w.job.RunDir, nil)
 	defer entry.BoundGarbage()()
 	done := make(chan struct{})
 	defer close(done)
@@ -128,7 +128,7 @@ func (w *Worker) open() error {
 		if err != nil {
 			return fmt.Errorf("gnb: opening the run's metrics: %w", err)
 		}
-		w.report.out.Open(w.p.EmitLines, w.job.RunDir, metrics)
+		w.report.out.open(w.p.EmitLines, w.job.RunDir, metrics)
 	}
 	if err := w.openSaving(); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (w *Worker) book() *divided.Book {
 // finish ends the program: it waits for every rank, and rank 0 writes the final weights.
 func (w *Worker) finish() error {
 	w.flush(true)
-	w.check(w.report.out.SendLater())
+	w.check(w.report.out.sendLater())
 	if w.digest != nil && w.p.Rank == 0 {
 		w.reportDigest(w.digest)
 	}

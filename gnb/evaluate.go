@@ -10,8 +10,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/finite"
-	"github.com/graphnb/graphnb/gnb/internal/layerwise"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -272,29 +270,29 @@ func (w *Worker) layerwise(n *network) collective.Matrix {
 	progress := w.Progress("evaluate", cmp.Or(n.eval.layers, n.model.NumLayers())*(hi-lo))
 	input, free, err := n.gatherInputs()
 	w.check(err)
-	o := layerwise.Layers{
-		Comm: w.comm, Site: w.site("evaluate"), Name: n.name, Model: n.model, Count: n.eval.layers, Graph: w.graph(), Nodes: ds.Nodes(),
-		Input: input, InputCols: n.inputCols(), Free: free, Fwd: n.evalFwd, Cols: n.layerCols, Hold: n.holdInput, Between: device.Between(w.gpu, w.comm, w.site("rows between layers"), func() bool { return n.eval.onHost }),
-		Done: func(layer, rows int) {
+	o := layerwise{
+		comm: w.comm, site: w.site("evaluate"), name: n.name, model: n.model, count: n.eval.layers, graph: w.graph(), nodes: ds.Nodes(),
+		input: input, inputCols: n.inputCols(), free: free, fwd: n.evalFwd, cols: n.layerCols, hold: n.holdInput, between: device.Between(w.gpu, w.comm, w.site("rows between layers"), func() bool { return n.eval.onHost }),
+		done: func(layer, rows int) {
 			progress(layer*(hi-lo) + rows)
 			w.stopIfAsked()
 		},
 	}
-	switch g, degrees := graphops.GraphOf(o.Graph); {
+	switch g, degrees := graphops.GraphOf(o.graph); {
 	case n.table != nil:
 	case w.feed.fetcher.FromDisk():
-		o.First = func(fwd *nn.Fwd, lo, hi int, out []float32, done func(rows int)) error {
+		o.first = func(fwd *nn.Fwd, lo, hi int, out []float32, done func(rows int)) error {
 			return w.feed.fetcher.FirstLayer(g, n.model, fwd, lo, hi, out, done)
 		}
 	case w.feed.parts != nil:
-		o.First = func(fwd *nn.Fwd, lo, hi int, out []float32, done func(rows int)) error {
-			return w.feed.parts.FirstLayer(feed.PartFirst{Comm: w.comm, Site: o.Site, Graph: g, Degrees: degrees, Model: n.model, Threads: w.threads}, fwd, lo, hi, out, done)
+		o.first = func(fwd *nn.Fwd, lo, hi int, out []float32, done func(rows int)) error {
+			return w.feed.parts.FirstLayer(feed.PartFirst{Comm: w.comm, Site: o.site, Graph: g, Degrees: degrees, Model: n.model, Threads: w.threads}, fwd, lo, hi, out, done)
 		}
 	}
 	if s := w.found.rows; s != nil {
-		o.Look = s.Layer
+		o.look = s.layer
 	}
-	out, err := w.feed.matrices.Layers(o)
+	out, err := w.feed.matrices.layers(o)
 	w.check(err)
 	return out
 }
@@ -351,7 +349,7 @@ func (w *Worker) partRows(n *network) *feed.PartRows {
 	}
 	o.Learned = n.table
 	if s := w.found.rows; s != nil {
-		o.Look = s.LayerOf
+		o.Look = s.layerOf
 	}
 	rows, err := w.feed.parts.Layers(o)
 	if err != nil {
@@ -405,7 +403,7 @@ func (w *Worker) evaluateSampled(n *network, how Evaluation, splits []string, ta
 					tallies[i].Add(v, h[r*c:(r+1)*c])
 				}
 				if tallies[i].NotFinite() && w.found.what == "" {
-					w.found.what = n.culprit(b, finite.Step{Step: b.Step}, false, false)
+					w.found.what = n.culprit(b, atStep{step: b.Step}, false, false)
 				}
 				return nil
 			}))

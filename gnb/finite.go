@@ -8,7 +8,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
@@ -33,13 +32,13 @@ const notFiniteKey = "not_finite"
 
 // found is the part of a Worker that searches for numbers that are not finite.
 type found struct {
-	what string       // this rank's finding
-	rows *finite.Rows // of a layer-wise evaluation that is repeated to locate the number
-	loop *looping     // the current loop over batches, to recreate its batches
+	what string     // this rank's finding
+	rows *rowSearch // of a layer-wise evaluation that is repeated to locate the number
+	loop *looping   // the current loop over batches, to recreate its batches
 }
 
 // notFiniteError returns the error message for a rank's finding.
-func (w *Worker) notFiniteError(n *network, at finite.Step, rank int, what string) error {
+func (w *Worker) notFiniteError(n *network, at atStep, rank int, what string) error {
 	lr := ""
 	for _, o := range w.opts {
 		if o.n == n {
@@ -55,15 +54,15 @@ func (w *Worker) notFiniteError(n *network, at finite.Step, rank int, what strin
 
 // stopNotFinite ends the run on all ranks with the finding of the lowest rank that has one, or
 // with otherwise if no rank has one. Collective.
-func (w *Worker) stopNotFinite(n *network, at finite.Step, found, otherwise string) {
-	rank, what, err := finite.First(w.comm, w.site("numbers that are not finite"), found)
+func (w *Worker) stopNotFinite(n *network, at atStep, found, otherwise string) {
+	rank, what, err := firstFinding(w.comm, w.site("numbers that are not finite"), found)
 	w.check(err)
 	w.endNotFinite(n, at, rank, cmp.Or(what, otherwise))
 }
 
 // endNotFinite ends the run with the given rank's finding; every rank that calls it passes the
 // same arguments.
-func (w *Worker) endNotFinite(n *network, at finite.Step, rank int, what string) {
+func (w *Worker) endNotFinite(n *network, at atStep, rank int, what string) {
 	w.emitFirst(runs.Event{Kind: runs.KindResult, Split: notFiniteKey, Text: what})
 	if rank != w.p.Rank {
 		w.Barrier() // until that rank has ended the run
@@ -76,18 +75,18 @@ func (w *Worker) endNotFinite(n *network, at finite.Step, rank int, what string)
 // cause while the batch still exists.
 func (w *Worker) watchLoss(n *network, micro int) {
 	loss, known := n.grads.Loss(micro)
-	if !known || finite.Is(loss) || w.found.what != "" {
+	if !known || isFinite(loss) || w.found.what != "" {
 		return
 	}
 	w.found.what = n.culprit(n.last.batch, n.last.at, true, false)
 	if w.found.what == "" && !n.last.together {
-		w.found.what = n.search().Loss(loss)
+		w.found.what = n.search().loss(loss)
 	}
 }
 
 // watchSum ends a run whose summed loss is not finite before weights change. Collective.
 func (w *Worker) watchSum(n *network, t device.Totals) {
-	if loss := t.Loss; !finite.Is(loss) {
+	if loss := t.Loss; !isFinite(loss) {
 		if n.last.together && w.found.what == "" {
 			w.found.what = n.culprit(n.last.batch, n.last.at, true, false)
 		}
@@ -95,19 +94,19 @@ func (w *Worker) watchSum(n *network, t device.Totals) {
 	}
 }
 
-// search returns the network in the form that package finite searches.
-func (n *network) search() finite.Network {
-	return finite.Network{Name: n.name, Model: n.model, Params: n.params.Params}
+// search returns the network to search.
+func (n *network) search() searched {
+	return searched{name: n.name, model: n.model, params: n.params.Params}
 }
 
 // thisEpoch returns the current epoch as the position of a finding that belongs to no step.
-func (w *Worker) thisEpoch() finite.Step {
-	return finite.Step{Epoch: w.loop.Pos.ReportedEpoch(), Step: -1}
+func (w *Worker) thisEpoch() atStep {
+	return atStep{epoch: w.loop.Pos.ReportedEpoch(), step: -1}
 }
 
 // here returns the program's current step.
-func (w *Worker) here() finite.Step {
-	return finite.Step{Epoch: w.loop.Pos.ReportedEpoch(), Step: w.loop.Pos.EpochStep()}
+func (w *Worker) here() atStep {
+	return atStep{epoch: w.loop.Pos.ReportedEpoch(), step: w.loop.Pos.EpochStep()}
 }
 
 // watchWeights ends a run whose weights are not finite after a step on the CPU. All ranks have the
@@ -119,10 +118,10 @@ func (w *Worker) watchWeights(n *network, opt *Optimizer) {
 	found := ""
 	for micro := range w.job.Virtual {
 		if found == "" {
-			found = n.search().Gradient(n.grads.Own(micro))
+			found = n.search().gradient(n.grads.Own(micro))
 		}
 	}
-	w.stopNotFinite(n, w.here(), found, fmt.Sprintf("the step of optimiser %s makes %s", opt.opt.Name(), n.search().Parameter()))
+	w.stopNotFinite(n, w.here(), found, fmt.Sprintf("the step of optimiser %s makes %s", opt.opt.Name(), n.search().parameter()))
 }
 
 // checkOptimizers ends the run if an optimiser's state in host memory is not finite: such a state
@@ -173,19 +172,19 @@ func (w *Worker) checkTensors(ts []safetensors.Tensor) error {
 // culprit finds the first number that is not finite in the computation of a network's output for a
 // batch. It computes the batch again layer by layer, with the dropout of its step if train is set,
 // and on the CPU if onHost is set. It returns "" if everything is finite.
-func (n *network) culprit(b *Batch, at finite.Step, train, onHost bool) (what string) {
-	if what = n.search().Parameter(); what != "" {
+func (n *network) culprit(b *Batch, at atStep, train, onHost bool) (what string) {
+	if what = n.search().parameter(); what != "" {
 		return what
 	}
 	if b == nil || b.Batch == nil || len(b.Blocks) == 0 {
 		return ""
 	}
-	c := n.config(train, at.Epoch, at.Step)
+	c := n.config(train, at.epoch, at.step)
 	c.Exchanger = nil // this rank may be alone here
 	if onHost {
 		c.Backend = nil
 	}
-	return n.search().Pass(c, func(f *nn.Fwd) (*nn.Tensor, *dataset.Sparse, []*graphops.Block) {
+	return n.search().pass(c, func(f *nn.Fwd) (*nn.Tensor, *dataset.Sparse, []*graphops.Block) {
 		x, sparse := n.inputAgain(f, b), b.Sparse
 		if n.table != nil {
 			sparse = nil
@@ -212,11 +211,11 @@ func (w *Worker) watchRows(n *network, bad bool) {
 	if !w.onAnyRank(bad) {
 		return
 	}
-	s := &finite.Rows{Network: n.search()}
+	s := &rowSearch{searched: n.search()}
 	w.found.rows = s
 	if w.feed.parts != nil {
-		if s.Found = s.Parameter(); s.Found == "" && n.table != nil {
-			s.Found = n.table.NotFinite()
+		if s.found = s.parameter(); s.found == "" && n.table != nil {
+			s.found = n.table.NotFinite()
 		}
 		if w.feed.replaced {
 			w.layerwise(n).Release()
@@ -226,20 +225,20 @@ func (w *Worker) watchRows(n *network, bad bool) {
 	} else {
 		lo, hi := sample.Share(w.ds.Nodes(), w.p.Rank, w.World())
 		if n.table != nil {
-			s.Found = cmp.Or(s.Parameter(), n.table.NotFinite())
+			s.found = cmp.Or(s.parameter(), n.table.NotFinite())
 		} else {
-			s.Input(w.ds, lo, hi)
+			s.input(w.ds, lo, hi)
 		}
 		w.layerwise(n).Release()
 	}
 	w.found.rows = nil
-	w.check(s.Agree(w.comm, w.site("evaluate")))
-	w.stopNotFinite(n, w.thisEpoch(), s.Found, fmt.Sprintf("the output of model %q in an evaluation, once", n.name))
+	w.check(s.agree(w.comm, w.site("evaluate")))
+	w.stopNotFinite(n, w.thisEpoch(), s.found, fmt.Sprintf("the output of model %q in an evaluation, once", n.name))
 }
 
 // onAnyRank reports whether bad is set on a rank. Collective.
 func (w *Worker) onAnyRank(bad bool) bool {
-	yes, err := finite.OnAnyRank(w.comm, w.site("evaluate"), bad)
+	yes, err := onAnyRank(w.comm, w.site("evaluate"), bad)
 	w.check(err)
 	return yes
 }
@@ -270,9 +269,9 @@ type looping struct {
 // made records how a step's batches were made, so that they can be recreated.
 type made struct {
 	loop *looping
-	full *Batch      // the whole graph, or a batch that the program made
-	step int         // the step of the batches
-	at   finite.Step // the step whose dropout they used
+	full *Batch // the whole graph, or a batch that the program made
+	step int    // the step of the batches
+	at   atStep // the step whose dropout they used
 }
 
 // madeOf describes the batches of the current step.
@@ -321,9 +320,9 @@ func (w *Worker) culpritAgain(n *network, m made, v int) string {
 // from the device.
 func (w *Worker) watchLosses(n *network, losses []float32) {
 	for v, loss := range losses {
-		if !finite.Is(loss) && w.found.what == "" {
+		if !isFinite(loss) && w.found.what == "" {
 			if w.found.what = w.culpritAgain(n, n.madeOf(), v); w.found.what == "" && !n.last.together {
-				w.found.what = n.search().Loss(loss)
+				w.found.what = n.search().loss(loss)
 			}
 		}
 	}
@@ -335,12 +334,12 @@ func (w *Worker) lateNotFinite(s *lateStep, loss float32) {
 	w.check(n.params.Recall(s.applied))
 	what := ""
 	for v, l := range s.losses.Losses() {
-		if !finite.Is(l) && what == "" {
+		if !isFinite(l) && what == "" {
 			what = w.culpritAgain(n, s.made, v)
 		}
 	}
 	if what == "" {
-		what = n.search().Loss(loss)
+		what = n.search().loss(loss)
 	}
-	w.endNotFinite(n, finite.Step{Epoch: s.record.Epoch, Step: s.record.Step}, w.p.Rank, what)
+	w.endNotFinite(n, atStep{epoch: s.record.Epoch, step: s.record.Step}, w.p.Rank, what)
 }

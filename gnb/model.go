@@ -9,7 +9,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
-	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
@@ -160,7 +159,7 @@ type network struct {
 // lastPass is the batch and step of a network's last pass.
 type lastPass struct {
 	batch *Batch
-	at    finite.Step // the step whose dropout it used
+	at    atStep // the step whose dropout it used
 	// together is set if the batch is cooperative: a rank can search only its first layer, and all do.
 	together bool
 	// rows are the learned rows that the pass reads, of the nodes ids; nil if the input are features.
@@ -240,13 +239,13 @@ func (n *network) start(b *Batch) {
 	if b.full { // one batch for all steps, each with its own dropout
 		epoch, step = w.loop.Draw()
 		if !w.loop.InLoop() {
-			w.report.rate.EnterWhole(len(b.Seeds), b.Edges())
+			w.report.rate.enterWhole(len(b.Seeds), b.Edges())
 		}
 	}
 	n.params.BeginPass()
 	n.rows.Begin()
 	n.fwd.Reset(n.config(true, epoch, step))
-	n.last = lastPass{batch: b, at: finite.Step{Epoch: epoch, Step: step}, together: b.Cooperative()}
+	n.last = lastPass{batch: b, at: atStep{epoch: epoch, step: step}, together: b.Cooperative()}
 }
 
 // complete adds features and labels to a batch that no loop made.
@@ -337,7 +336,7 @@ func (w *Worker) newNetwork(name string, s ModelConfig, m nn.Model) *network {
 func (n *network) config(train bool, epoch, step int) nn.Config {
 	c := nn.Config{Train: train, Threads: n.w.threads, BF16: train && n.w.job.BF16, Seed: n.w.job.Seed, Epoch: epoch, Step: step}
 	if train {
-		c.Work, c.Exchanger = &n.w.report.rate.Work, n.rows
+		c.Work, c.Exchanger = &n.w.report.rate.work, n.rows
 	}
 	if g := n.w.gpu; g != nil {
 		c.Backend = g.Backend()

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/outbox"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 )
@@ -21,7 +20,7 @@ func (w *Worker) place(e *runs.Event) {
 func (w *Worker) emit(e runs.Event) {
 	w.place(&e)
 	w.by.See(e)
-	w.check(w.report.out.Send(e))
+	w.check(w.report.out.send(e))
 }
 
 // emitFirst sends an event from rank 0 only, for facts that are the same on all ranks.
@@ -33,8 +32,8 @@ func (w *Worker) emitFirst(e runs.Event) {
 
 // reporting is the part of a Worker that reports what the run does.
 type reporting struct {
-	out       outbox.Outbox
-	rate      outbox.Rates
+	out       outbox
+	rate      rates
 	missing   []string // the metrics that do not exist, as the result says
 	told      []string // those of which the start of the run has said it
 	last      Metrics  // result of the epoch's last evaluation
@@ -62,18 +61,18 @@ func (r *reporting) endEpoch(e *runs.Event, stages map[string]time.Duration) {
 }
 
 func (w *Worker) flush(now bool) {
-	if !now && time.Since(w.report.lastFlush) < outbox.Every {
+	if !now && time.Since(w.report.lastFlush) < sendEvery {
 		return
 	}
 	if now {
 		w.catchUp(0)
 	}
 	w.report.lastFlush = time.Now()
-	w.check(w.report.out.SendRecords())
+	w.check(w.report.out.sendRecords())
 	w.check(w.saving.Best.Write(false))
 	r := &w.report.rate
-	work := runs.Work(r.Work)
-	w.emit(runs.Event{Kind: runs.KindRate, Seeds: r.Seeds, Edges: r.Edges, Work: &work, Rows: (*runs.FeatureRows)(w.feed.fetcher.Counts()), Seconds: r.Busy.Seconds()})
+	work := runs.Work(r.work)
+	w.emit(runs.Event{Kind: runs.KindRate, Seeds: r.seeds, Edges: r.edges, Work: &work, Rows: (*runs.FeatureRows)(w.feed.fetcher.Counts()), Seconds: r.busy.Seconds()})
 }
 
 // Log reports values from rank 0: they appear in the cell, in the run's metrics and in TensorBoard, each name but epoch,
@@ -93,12 +92,12 @@ func (w *Worker) Log(args ...any) {
 			if i+1 == len(args) {
 				w.Fail(fmt.Errorf("gnb: Log at %s got the name %q without a value", entry.CallSite(), a))
 			}
-			if draw := outbox.Drawable(args[i+1]); draw != nil {
+			if draw := drawable(args[i+1]); draw != nil {
 				w.logDrawn(a, draw)
 				i++
 				continue
 			}
-			x, ok := outbox.Number(args[i+1])
+			x, ok := numberOf(args[i+1])
 			if !ok {
 				w.Fail(fmt.Errorf("gnb: Log at %s got %T for %q; values are numbers, or what package gnb/figure draws (Printf takes anything)", entry.CallSite(), args[i+1], a))
 			}
@@ -120,7 +119,7 @@ func (w *Worker) logDrawn(name string, draw func() (runfile.Drawn, error)) {
 	if w.place(&e); w.p.Rank != 0 {
 		return
 	}
-	if err := w.report.out.SendDrawn(e, name, draw); err != nil {
+	if err := w.report.out.sendDrawn(e, name, draw); err != nil {
 		w.Fail(fmt.Errorf("gnb: Log of %q at %s: %w", name, entry.CallSite(), err))
 	}
 }
@@ -155,7 +154,7 @@ func (w *Worker) Report(values ...runs.NamedValue) {
 func (w *Worker) Progress(label string, total int) func(done int) {
 	last, shown := time.Now(), false
 	return func(done int) {
-		if now := time.Now(); now.Sub(last) > outbox.Every || shown && done >= total {
+		if now := time.Now(); now.Sub(last) > sendEvery || shown && done >= total {
 			last, shown = now, true
 			w.emitFirst(runs.Event{Kind: runs.KindProgress, Text: label, Done: int64(done), Of: int64(total)})
 		}

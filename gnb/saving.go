@@ -100,7 +100,7 @@ func (w *Worker) state() (saving.State, []safetensors.Tensor, error) {
 // settle writes the data that must be on disk before a checkpoint: the metrics, because a resumed
 // run does not report earlier ones again, and the best weights. Any goroutine may call it.
 func (w *Worker) settle() error {
-	if err := w.report.out.Sync(); err != nil {
+	if err := w.report.out.sync(); err != nil {
 		return err
 	}
 	return w.saving.Best.Write(true)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/finite"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -165,7 +164,7 @@ func (w *Worker) apply(opt *Optimizer, grad []float32, t device.Totals, late *la
 	if !w.loop.InLoop() {
 		w.loop.EndBareStep()
 		opt.n.micro = 0
-		w.report.rate.AddWhole()
+		w.report.rate.addWhole()
 	}
 	return loss
 }
@@ -176,7 +175,7 @@ func (w *Worker) count(r runs.Step, t device.Totals) float64 {
 	w.loop.Sums.Add(t.Loss, t.Weight, t.Correct, t.Count)
 	if w.p.Rank == 0 {
 		r.Loss, r.Accuracy = loss/weight, float64(t.Correct)/float64(t.Count)
-		w.report.out.Record(r)
+		w.report.out.record(r)
 	}
 	return loss / weight
 }
@@ -246,7 +245,7 @@ func (w *Worker) catchUp(but int) {
 		if err != nil {
 			w.Fail(fmt.Errorf("gnb: the loss of model %q at epoch %d, step %d: %w", s.n.name, s.record.Epoch, s.record.Step, err))
 		}
-		if !finite.Is(totals.Loss) {
+		if !isFinite(totals.Loss) {
 			w.lateNotFinite(s, totals.Loss)
 		}
 		s.mean = w.count(s.record, totals)

@@ -18,10 +18,10 @@ var countWork = Program("test.countwork", func(w *Worker, hidden int) error {
 		b := w.FullGraph("train")
 		w.Step(nn.CrossEntropy(net.Forward(b), b.Labels), opt)
 	}
-	w.Result("flop", float64(w.report.rate.Work.FLOP))
-	w.Result("rows", float64(w.report.rate.Work.RowBytes))
-	w.Result("edges", float64(w.report.rate.Edges))
-	w.Result("busy", w.report.rate.Busy.Seconds())
+	w.Result("flop", float64(w.report.rate.work.FLOP))
+	w.Result("rows", float64(w.report.rate.work.RowBytes))
+	w.Result("edges", float64(w.report.rate.edges))
+	w.Result("busy", w.report.rate.busy.Seconds())
 	return nil
 })
 

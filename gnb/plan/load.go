@@ -168,7 +168,7 @@ type evaluated struct {
 }
 
 const (
-	// keptMatrices is the limit up to which an evaluation's matrices stay in memory (layerwise.Matrices).
+	// keptMatrices is the limit up to which an evaluation's matrices stay in memory (layerMatrices of package gnb).
 	keptMatrices = 512 << 20
 	// evaluationSteps is the number of batches of a sampled evaluation that are predicted, in evaluationTime.
 	evaluationSteps = 8

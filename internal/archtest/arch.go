@@ -59,7 +59,6 @@ var areas = []area{
 	{"gnb/plan", "what a run takes, predicted"},
 	{"gnb/internal/recorder", "the panel and the result of a run, of its events"},
 	{"gnb/internal/saving", "checkpoints and best weights of a run"},
-	{"gnb/internal/outbox", "what a worker reports, on its way out"},
 	{"gnb/runs", "what a run leaves, and how it is found again"},
 	{"gnb/figure", "pictures of one's own numbers"},
 	{"gnb/monitor", "GPUs and host over time"},

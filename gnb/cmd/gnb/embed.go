@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
-	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/links"
@@ -98,7 +97,7 @@ func runEmbed(ctx context.Context, args []string, out *cli.Output) error {
 // with the ids of its rows in a second one, whose name it returns.
 func writeEmbeddings(path string, x *dataset.Matrix) (ids string, err error) {
 	if strings.HasSuffix(path, ".csv") {
-		return "", linktask.WriteEmbeddings(path, x)
+		return "", writeEmbeddingsCSV(path, x)
 	}
 	ids = strings.TrimSuffix(path, ".npy") + ".ids.npy"
 	rows := make([]int32, x.Rows)

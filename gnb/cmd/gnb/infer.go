@@ -7,7 +7,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
-	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -24,7 +23,7 @@ func runInfer(ctx context.Context, args []string, out *cli.Output) error {
 	fs.BoolVar(&o.Final, "final", false, "use the final weights instead of the best ones")
 	fs.IntVar(&o.Layer, "layer", 0, "hidden `layer` to write, from 1; 0 means the logits")
 	ranks.InferFlags(fs, &o.Workers, &o.Threads, &o.Device, &o.Features)
-	link := linktask.NewInfer(fs)
+	link := newLinkInfer(fs)
 	options.Verify(out, fs)
 	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
@@ -40,7 +39,7 @@ func runInfer(ctx context.Context, args []string, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
-	if err := link.Check(run); err != nil {
+	if err := link.check(run); err != nil {
 		return cli.Usagef("%s", err)
 	}
 	ds, err := options.Load(ctx, out, rest[0])
@@ -49,11 +48,11 @@ func runInfer(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	defer ds.Close()
 	o.Quiet = out.JSON
-	if link.Chosen(run) {
+	if link.chosen(run) {
 		if o.Layer != 0 {
 			return cli.Usagef("--layer %d: this run predicts links, and its embeddings are those of the last layer; leave --layer out", o.Layer)
 		}
-		r, err := link.Run(ctx, run, ds, *file, o)
+		r, err := link.run(ctx, run, ds, *file, o)
 		if err != nil {
 			return err
 		}

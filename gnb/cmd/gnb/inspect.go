@@ -8,7 +8,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
-	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/inspect"
@@ -82,7 +81,7 @@ func runInspect(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	defer ds.Close()
-	if err := linktask.NoTriples(ds, "inspect"); err != nil {
+	if err := noTriples(ds, "inspect"); err != nil {
 		return err
 	}
 	e, err := inspect.Batch(ctx, ds, seeds, o)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
-	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/linktask"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/plan"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -35,7 +34,7 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	defer ds.Close()
-	if err := linktask.NoTriples(ds, "plan"); err != nil {
+	if err := noTriples(ds, "plan"); err != nil {
 		return err
 	}
 	if *gpu != "" {

@@ -82,7 +82,7 @@ func (t *tableFlags) chosen(fs *flag.FlagSet, format, src string) bool {
 
 // guide gives the formats other than tables the flags that they share with them.
 func (t *tableFlags) guide(o *convert.Options, present string) error {
-	kinds, err := pairs("kinds", t.kinds)
+	kinds, err := pairsOf("kinds", t.kinds)
 	if err != nil {
 		return err
 	}
@@ -99,8 +99,8 @@ func (t *tableFlags) guide(o *convert.Options, present string) error {
 	return nil
 }
 
-// pairs reads a list such as a=b,c=d.
-func pairs(name, list string) (map[string]string, error) {
+// pairsOf reads a list such as a=b,c=d.
+func pairsOf(name, list string) (map[string]string, error) {
 	all := map[string]string{}
 	if list == "" {
 		return all, nil
@@ -126,11 +126,11 @@ func (t *tableFlags) convert(ctx context.Context, fs *flag.FlagSet, src, dst str
 	if wrong != nil {
 		return wrong
 	}
-	kinds, err := pairs("kinds", t.kinds)
+	kinds, err := pairsOf("kinds", t.kinds)
 	if err != nil {
 		return err
 	}
-	layouts, err := pairs("date-layout", t.layouts)
+	layouts, err := pairsOf("date-layout", t.layouts)
 	if err != nil {
 		return err
 	}

@@ -15,14 +15,12 @@ gnb/cmd/gnb/internal/kernel
 gnb/cmd/gnb/internal/kernel/cellnote
 gnb/cmd/gnb/internal/kernel/relink
 gnb/cmd/gnb/internal/kernel/zmtp
-gnb/cmd/gnb/internal/linktask
 gnb/cmd/gnb/internal/onhosts
 gnb/cmd/gnb/internal/options
 gnb/cmd/gnb/internal/outfile
 gnb/cmd/gnb/internal/prometheus
 gnb/cmd/gnb/internal/ranks
 gnb/cmd/gnb/internal/setup
-gnb/cmd/gnb/internal/sums
 gnb/cmd/gnb/internal/watch
 gnb/figure
 gnb/flight
@@ -34,12 +32,9 @@ gnb/internal/device
 gnb/internal/entry
 gnb/internal/faults
 gnb/internal/feed
-gnb/internal/finite
 gnb/internal/getdata
-gnb/internal/layerwise
 gnb/internal/live
 gnb/internal/onranks
-gnb/internal/outbox
 gnb/internal/plane
 gnb/internal/recorder
 gnb/internal/runfile
@@ -114,7 +109,6 @@ internal/doctest
 internal/envknob
 internal/expect
 internal/fence
-internal/fetchfile
 internal/filelock
 internal/gemm
 internal/gemm/asmgen

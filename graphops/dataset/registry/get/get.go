@@ -21,7 +21,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/registry"
 	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/internal/atomicfile"
-	"github.com/graphnb/graphnb/internal/fetchfile"
 	"github.com/graphnb/graphnb/internal/filelock"
 )
 
@@ -173,7 +172,7 @@ func files(ctx context.Context, e registry.Entry, raw string, o Options) (string
 			if f.HasUnzipped(from) != "" {
 				continue
 			}
-			if err := expected(f, o).Verify(filepath.Join(from, f.Name)); err != nil {
+			if err := expected(f, o).verify(filepath.Join(from, f.Name)); err != nil {
 				return "", fmt.Errorf("%w; it differs from what %s publishes: remove it, and it is downloaded", err, e.Homepage)
 			}
 		}
@@ -184,7 +183,7 @@ func files(ctx context.Context, e registry.Entry, raw string, o Options) (string
 		if !f.Known() {
 			o.note("%s is %s", f.Name, f.Verified())
 		}
-		err := fetchfile.Get(ctx, f.URL, filepath.Join(raw, f.Name), expected(f, o))
+		err := fetch(ctx, f.URL, filepath.Join(raw, f.Name), expected(f, o))
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
@@ -195,10 +194,10 @@ func files(ctx context.Context, e registry.Entry, raw string, o Options) (string
 	return raw, nil
 }
 
-func expected(f registry.File, o Options) fetchfile.Options {
-	return fetchfile.Options{
-		Size: f.Size, Sums: fetchfile.Sums{SHA256: f.SHA256, GitBlob: f.GitBlob}, MaxSize: f.MaxSize,
-		Progress: o.progress("download", f.Name), Note: o.Note, Client: o.Client, Stall: o.stall, Backoff: o.backoff,
+func expected(f registry.File, o Options) fetchOptions {
+	return fetchOptions{
+		size: f.Size, sums: checksums{sha256: f.SHA256, gitBlob: f.GitBlob}, maxSize: f.MaxSize,
+		progress: o.progress("download", f.Name), note: o.Note, client: o.Client, stall: o.stall, backoff: o.backoff,
 	}
 }
 

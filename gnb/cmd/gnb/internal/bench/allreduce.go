@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
-	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/sums"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
@@ -34,8 +33,8 @@ func benchAllReduce(_ context.Context, args []string, out *cli.Output) error {
 	if *elements < 1 || *elements > 1<<28 || *ranks < 1 || *ranks > collective.MaxRanks {
 		return cli.Usagef("--elements must lie in [1, 268435456] and --workers in [1, %d]", collective.MaxRanks)
 	}
-	if !slices.Contains([]string{"shm", "tcp", "mpi"}, *transport) || *transport == "tcp" && *ranks > sums.MaxTCP {
-		return cli.Usagef("--transport must be shm, tcp with at most %d --workers, or mpi", sums.MaxTCP)
+	if !slices.Contains([]string{"shm", "tcp", "mpi"}, *transport) || *transport == "tcp" && *ranks > maxTCPRanks {
+		return cli.Usagef("--transport must be shm, tcp with at most %d --workers, or mpi", maxTCPRanks)
 	}
 	vectors := *ranks + 1
 	if *transport != "shm" {
@@ -51,11 +50,11 @@ func benchAllReduce(_ context.Context, args []string, out *cli.Output) error {
 	each, err := []float64(nil), error(nil)
 	if *transport == "mpi" {
 		rank := 0
-		if rank, *ranks, each, err = sums.ThroughMPI(*elements, t.warmup, steps); err == nil && rank > 0 {
+		if rank, *ranks, each, err = sumSecondsMPI(*elements, t.warmup, steps); err == nil && rank > 0 {
 			return nil // rank 0 prints
 		}
 	} else {
-		each, err = sums.Measure(*transport, *ranks, *elements, t.warmup, steps)
+		each, err = sumSeconds(*transport, *ranks, *elements, t.warmup, steps)
 	}
 	if err != nil {
 		return err

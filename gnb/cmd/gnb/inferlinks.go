@@ -1,4 +1,4 @@
-package linktask
+package main
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/outfile"
@@ -18,8 +17,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/pairs"
 )
 
-// Infer are the flags of "gnb infer" for runs that predict links or triples.
-type Infer struct {
+// linkInfer are the flags of "gnb infer" for runs that predict links or triples.
+type linkInfer struct {
 	fs                       *flag.FlagSet
 	pairs, nodes, candidates string
 	relation                 string
@@ -30,9 +29,9 @@ type Infer struct {
 	known                    bool
 }
 
-// NewInfer makes the flags.
-func NewInfer(fs *flag.FlagSet) *Infer {
-	i := &Infer{fs: fs}
+// newLinkInfer makes the flags.
+func newLinkInfer(fs *flag.FlagSet) *linkInfer {
+	i := &linkInfer{fs: fs}
 	fs.StringVar(&i.pairs, "pairs", "", "links: `file` of pairs to score, one a line")
 	fs.IntVar(&i.k, "recommend", 0, "links: nodes to recommend to each node")
 	fs.StringVar(&i.nodes, "nodes", "", "links: `file` of the nodes to recommend to (default all)")
@@ -47,20 +46,20 @@ func NewInfer(fs *flag.FlagSet) *Infer {
 	return i
 }
 
-// Chosen reports whether a run is one of links or triples.
-func (i *Infer) Chosen(run *runs.Run) bool { return links.Predicts(run) || kg.Trained(run) }
+// chosen reports whether a run is one of links or triples.
+func (i *linkInfer) chosen(run *runs.Run) bool { return links.Predicts(run) || kg.Trained(run) }
 
-// inferFlags are the names of the flags.
-var inferFlags = []string{"pairs", "recommend", "nodes", "candidates", "exclude-known", "training-edges", "relation"}
+// inferLinksFlags are the names of the flags.
+var inferLinksFlags = []string{"pairs", "recommend", "nodes", "candidates", "exclude-known", "training-edges", "relation"}
 
-// Check returns an error for flags that do not fit each other or the run.
-func (i *Infer) Check(run *runs.Run) (err error) {
+// check returns an error for flags that do not fit each other or the run.
+func (i *linkInfer) check(run *runs.Run) (err error) {
 	given := map[string]bool{}
 	i.fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if err := i.checkTriples(run, given); err != nil {
 		return err
 	}
-	for _, name := range inferFlags {
+	for _, name := range inferLinksFlags {
 		switch {
 		case !given[name]:
 		case !links.Predicts(run):
@@ -78,8 +77,8 @@ func (i *Infer) Check(run *runs.Run) (err error) {
 	return nil
 }
 
-// Result is what "gnb infer" prints of a run that predicts links or triples.
-type Result struct {
+// linkResult is what "gnb infer" prints of a run that predicts links or triples.
+type linkResult struct {
 	Pairs   *int    `json:"pairs,omitempty"`
 	Nodes   *int    `json:"nodes,omitempty"`
 	Triples *int    `json:"triples,omitempty"`
@@ -88,7 +87,7 @@ type Result struct {
 	Out     string  `json:"out"`
 }
 
-func (r Result) String() string {
+func (r linkResult) String() string {
 	if r.Pairs != nil {
 		return fmt.Sprintf("%d pairs in %.3f s\n%s", *r.Pairs, r.Seconds, r.Out)
 	}
@@ -98,23 +97,23 @@ func (r Result) String() string {
 	return fmt.Sprintf("%d nodes in %.3f s\n%s", *r.Nodes, r.Seconds, r.Out)
 }
 
-// Run scores pairs or triples, recommends, completes triples or computes embeddings, and writes the result to a file: a NumPy array if
+// run scores pairs or triples, recommends, completes triples or computes embeddings, and writes the result to a file: a NumPy array if
 // its name ends in .npy, else rows in the format that the name says ([outfile.Write]). Embeddings are always an array, and
 // completions never.
-func (i *Infer) Run(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out string, o gnb.InferOptions) (Result, error) {
+func (i *linkInfer) run(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out string, o gnb.InferOptions) (linkResult, error) {
 	if kg.Trained(run) {
 		return i.runTriples(ctx, run, ds, out, o)
 	}
 	lo := links.InferOptions{InferOptions: o, Training: i.training, Relation: i.relation}
 	if err := outfile.Check(out, true, i.pairs != "" || i.k > 0); err != nil {
-		return Result{}, err
+		return linkResult{}, err
 	}
 	array := outfile.IsArray(out)
 	var names pairs.Names
 	if i.pairs != "" || i.k > 0 {
 		ids, err := ds.IDs()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return Result{}, err
+			return linkResult{}, err
 		}
 		names = pairs.NewNames(ids)
 	}
@@ -122,17 +121,17 @@ func (i *Infer) Run(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out
 	case i.pairs != "":
 		e, err := names.Edges(i.pairs)
 		if err != nil {
-			return Result{}, err
+			return linkResult{}, err
 		}
 		if e.Len() == 0 {
-			return Result{}, fmt.Errorf("--pairs %s has no pairs; write a line for each: the source's and the destination's number in the dataset, from 0, or their ids in the tables that the dataset was made of", i.pairs)
+			return linkResult{}, fmt.Errorf("--pairs %s has no pairs; write a line for each: the source's and the destination's number in the dataset, from 0, or their ids in the tables that the dataset was made of", i.pairs)
 		}
 		s, err := links.Score(ctx, run, ds, e, lo)
 		if err != nil {
-			return Result{}, err
+			return linkResult{}, err
 		}
 		n := e.Len()
-		r := Result{Pairs: &n, Seconds: s.Seconds, Weights: s.Weights, Out: out}
+		r := linkResult{Pairs: &n, Seconds: s.Seconds, Weights: s.Weights, Out: out}
 		if array {
 			return r, dataset.WriteNPY(out, n, 1, s.Values)
 		}
@@ -147,26 +146,26 @@ func (i *Infer) Run(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out
 		return i.recommend(ctx, run, ds, names, out, array, lo)
 	}
 	r, err := links.Infer(ctx, run, ds, out, lo)
-	return Result{Nodes: &r.Nodes, Seconds: r.Seconds, Weights: r.Weights, Out: r.Out}, err
+	return linkResult{Nodes: &r.Nodes, Seconds: r.Seconds, Weights: r.Weights, Out: r.Out}, err
 }
 
-func (i *Infer) recommend(ctx context.Context, run *runs.Run, ds *dataset.Dataset, names pairs.Names, out string, array bool, lo links.InferOptions) (Result, error) {
+func (i *linkInfer) recommend(ctx context.Context, run *runs.Run, ds *dataset.Dataset, names pairs.Names, out string, array bool, lo links.InferOptions) (linkResult, error) {
 	o := links.RecommendOptions{InferOptions: lo, ExcludeKnown: i.exclude}
 	nodes, err := readNodes(names, i.nodes)
 	if err != nil {
-		return Result{}, err
+		return linkResult{}, err
 	}
 	if o.Candidates, err = readNodes(names, i.candidates); err != nil {
-		return Result{}, err
+		return linkResult{}, err
 	}
 	slices.Sort(o.Candidates)
 	o.Candidates = slices.Compact(o.Candidates)
 	rec, err := links.Recommend(ctx, run, ds, nodes, i.k, o)
 	if err != nil {
-		return Result{}, err
+		return linkResult{}, err
 	}
 	n := len(rec.Nodes)
-	r := Result{Nodes: &n, Seconds: rec.Seconds, Weights: rec.Weights, Out: out}
+	r := linkResult{Nodes: &n, Seconds: rec.Seconds, Weights: rec.Weights, Out: out}
 	if array {
 		return r, dataset.WriteIDRows(out, n, i.k, rec.IDs)
 	}
@@ -182,8 +181,8 @@ func (i *Infer) recommend(ctx context.Context, run *runs.Run, ds *dataset.Datase
 	})
 }
 
-// WriteEmbeddings writes embeddings as CSV: a line for each node with its id and its numbers.
-func WriteEmbeddings(path string, x *dataset.Matrix) error {
+// writeEmbeddingsCSV writes embeddings as CSV: a line for each node with its id and its numbers.
+func writeEmbeddingsCSV(path string, x *dataset.Matrix) error {
 	header := []string{"node"}
 	for c := range x.Cols {
 		header = append(header, fmt.Sprint("x", c))
@@ -213,6 +212,3 @@ func readNodes(names pairs.Names, path string) ([]int32, error) {
 	}
 	return nodes, err
 }
-
-// id is the text of a node's number.
-func id(v int32) string { return strconv.Itoa(int(v)) }

@@ -1,12 +1,12 @@
-package outbox
+package gnb
 
 import (
 	"reflect"
 	"time"
 )
 
-// Number returns the number that a logged value stands for; ok is false if it stands for none.
-func Number(v any) (x float64, ok bool) {
+// numberOf returns the number that a logged value stands for; ok is false if it stands for none.
+func numberOf(v any) (x float64, ok bool) {
 	switch x := v.(type) {
 	case interface{ Mean() float64 }: // a step's loss
 		return x.Mean(), true

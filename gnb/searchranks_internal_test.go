@@ -1,6 +1,6 @@
 //go:build linux
 
-package finite
+package gnb
 
 import (
 	"sync"
@@ -9,8 +9,8 @@ import (
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
 
-// site is the same on all ranks.
-var site = collective.Site{Kind: "finding"}
+// findingSite is the same on all ranks.
+var findingSite = collective.Site{Kind: "finding"}
 
 // All ranks learn the finding of the lowest rank that has one, and keep only findings in the lowest layer of any rank.
 func TestFindingsOfRanks(t *testing.T) {
@@ -28,25 +28,25 @@ func TestFindingsOfRanks(t *testing.T) {
 		"same layer":  {[]string{"a", "b", ""}, []int{1, 1, 0}, 0, "a", []bool{true, true, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			each(t, len(c.found), func(comm collective.Comm) {
+			eachRank(t, len(c.found), func(comm collective.Comm) {
 				r := comm.Rank()
-				if rank, what, err := First(comm, site, c.found[r]); err != nil || rank != c.rank || what != c.first {
-					t.Errorf("rank %d: First is %d, %q, %v; want %d, %q", r, rank, what, err, c.rank, c.first)
+				if rank, what, err := firstFinding(comm, findingSite, c.found[r]); err != nil || rank != c.rank || what != c.first {
+					t.Errorf("rank %d: firstFinding is %d, %q, %v; want %d, %q", r, rank, what, err, c.rank, c.first)
 				}
-				if any, err := OnAnyRank(comm, site, c.found[r] != ""); err != nil || any != (c.first != "") {
+				if any, err := onAnyRank(comm, findingSite, c.found[r] != ""); err != nil || any != (c.first != "") {
 					t.Errorf("rank %d: on any rank %v, %v", r, any, err)
 				}
-				s := &Rows{Found: c.found[r], At: c.at[r]}
-				if err := s.Agree(comm, site); err != nil || (s.Found != "") != c.kept[r] {
-					t.Errorf("rank %d: kept %q, %v; want one kept: %v", r, s.Found, err, c.kept[r])
+				s := &rowSearch{found: c.found[r], at: c.at[r]}
+				if err := s.agree(comm, findingSite); err != nil || (s.found != "") != c.kept[r] {
+					t.Errorf("rank %d: kept %q, %v; want one kept: %v", r, s.found, err, c.kept[r])
 				}
 			})
 		})
 	}
 }
 
-// each runs f for each of world ranks, each in its own goroutine.
-func each(t *testing.T, world int, f func(c collective.Comm)) {
+// eachRank runs f for each of world ranks, each in its own goroutine.
+func eachRank(t *testing.T, world int, f func(c collective.Comm)) {
 	t.Helper()
 	s, err := collective.NewShared(world)
 	if err != nil {

@@ -1,4 +1,4 @@
-package outbox
+package gnb
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// open returns an Outbox of rank 0, a function that returns the kinds of events that the launcher
+// openOutbox returns an outbox of rank 0, a function that returns the kinds of events that the launcher
 // got, and the path of the metrics.
-func open(t *testing.T) (o *Outbox, got func() []string, file string) {
+func openOutbox(t *testing.T) (o *outbox, got func() []string, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "metrics.jsonl")
 	log, err := atomicfile.OpenLog(file, 0o644)
@@ -24,8 +24,8 @@ func open(t *testing.T) (o *Outbox, got func() []string, file string) {
 	}
 	t.Cleanup(func() { _ = log.Close() })
 	var all bytes.Buffer
-	o = &Outbox{}
-	o.Open(func(lines []byte) error { all.Write(lines); return nil }, filepath.Dir(file), log)
+	o = &outbox{}
+	o.open(func(lines []byte) error { all.Write(lines); return nil }, filepath.Dir(file), log)
 	return o, func() (kinds []string) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -39,19 +39,19 @@ func open(t *testing.T) (o *Outbox, got func() []string, file string) {
 }
 
 func TestRareEventsTakeAlongWhatWaits(t *testing.T) {
-	o, got, file := open(t)
+	o, got, file := openOutbox(t)
 	send := func(k runs.Kind) {
 		t.Helper()
-		if err := o.Send(runs.Event{Kind: k}); err != nil {
+		if err := o.send(runs.Event{Kind: k}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	send(runs.KindPrint)
 	send(runs.KindRate)
 	send(runs.KindEpoch)
-	o.Record(runs.Step{Total: 1})
-	o.Record(runs.Step{Total: 2})
-	if err := o.SendRecords(); err != nil {
+	o.record(runs.Step{Total: 1})
+	o.record(runs.Step{Total: 2})
+	if err := o.sendRecords(); err != nil {
 		t.Fatal(err)
 	}
 	send(runs.KindRate)
@@ -66,12 +66,12 @@ func TestRareEventsTakeAlongWhatWaits(t *testing.T) {
 }
 
 func TestSyncSendsEverything(t *testing.T) {
-	o, got, _ := open(t)
-	if err := o.Send(runs.Event{Kind: runs.KindPrint}); err != nil {
+	o, got, _ := openOutbox(t)
+	if err := o.send(runs.Event{Kind: runs.KindPrint}); err != nil {
 		t.Fatal(err)
 	}
-	o.Record(runs.Step{Total: 1})
-	if err := o.Sync(); err != nil {
+	o.record(runs.Step{Total: 1})
+	if err := o.sync(); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"print", "steps"}; !slices.Equal(got(), want) {
@@ -80,21 +80,21 @@ func TestSyncSendsEverything(t *testing.T) {
 }
 
 func TestRemovedDirectory(t *testing.T) {
-	o, _, file := open(t)
+	o, _, file := openOutbox(t)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	o.Record(runs.Step{Total: 1})
-	if err := o.Sync(); err == nil || !strings.Contains(err.Error(), "removed") {
+	o.record(runs.Step{Total: 1})
+	if err := o.sync(); err == nil || !strings.Contains(err.Error(), "removed") {
 		t.Errorf("writing metrics into a removed directory gave %v", err)
 	}
 }
 
 func TestLauncherThatIsGone(t *testing.T) {
 	gone := errors.New("gone")
-	var o Outbox
-	o.Open(func([]byte) error { return gone }, "", nil)
-	if err := o.Send(runs.Event{Kind: runs.KindPrint}); !errors.Is(err, gone) {
+	var o outbox
+	o.open(func([]byte) error { return gone }, "", nil)
+	if err := o.send(runs.Event{Kind: runs.KindPrint}); !errors.Is(err, gone) {
 		t.Errorf("%v, want %v", err, gone)
 	}
 }

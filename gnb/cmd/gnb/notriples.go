@@ -1,5 +1,4 @@
-// Package linktask has what "gnb infer" does for runs that predict links or triples.
-package linktask
+package main
 
 import (
 	"fmt"
@@ -7,9 +6,9 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// NoTriples returns an error for a dataset that is a knowledge graph without features, of which a command
+// noTriples returns an error for a dataset that is a knowledge graph without features, of which a command
 // knows no model.
-func NoTriples(ds *dataset.Dataset, command string) error {
+func noTriples(ds *dataset.Dataset, command string) error {
 	if s := ds.Schema(); s != nil && len(s.Relations) > 0 && len(ds.EdgeSplits) > 0 && ds.FeatureDim() == 0 {
 		return fmt.Errorf("%s is a knowledge graph without features, and gnb %s does not know models of triples; gnb train --task triples trains one, and prints what it takes", ds.Name(), command)
 	}

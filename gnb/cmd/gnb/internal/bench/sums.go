@@ -1,6 +1,4 @@
-// Package sums measures the sum of gradients over ranks, each rank a goroutine of this process or a
-// process of mpirun.
-package sums
+package bench
 
 import (
 	"errors"
@@ -14,12 +12,12 @@ import (
 	"github.com/graphnb/graphnb/multigpu/mpi"
 )
 
-// Measure returns the seconds of each of steps sums, as rank 0 sees them, over "shm" (one machine)
-// or "tcp" (a machine for each rank).
-func Measure(transport string, ranks, elements, warmup, steps int) (_ []float64, err error) {
-	open := openShared
+// sumSeconds makes sums of gradients over ranks, each rank a goroutine of this process. It returns the seconds of each of steps
+// sums, as rank 0 sees them, over "shm" (one machine) or "tcp" (a machine for each rank).
+func sumSeconds(transport string, ranks, elements, warmup, steps int) (_ []float64, err error) {
+	open := openSharedRanks
 	if transport == "tcp" {
-		open = openTCP
+		open = openTCPRanks
 	}
 	comms, files, err := open(ranks)
 	if err != nil {
@@ -43,9 +41,9 @@ func Measure(transport string, ranks, elements, warmup, steps int) (_ []float64,
 	return each[0], errors.Join(errs...)
 }
 
-// ThroughMPI makes the sums among the ranks of mpirun, of which this process is one. It returns the
-// seconds of each sum as this rank sees them.
-func ThroughMPI(elements, warmup, steps int) (rank, world int, each []float64, err error) {
+// sumSecondsMPI makes the sums among the ranks of mpirun, of which this process is one. It returns the seconds of each sum as this
+// rank sees them.
+func sumSecondsMPI(elements, warmup, steps int) (rank, world int, each []float64, err error) {
 	c, end, err := mpi.Connect()
 	if err != nil {
 		return 0, 0, nil, err
@@ -57,11 +55,11 @@ func ThroughMPI(elements, warmup, steps int) (rank, world int, each []float64, e
 	return rank, world, each, errors.Join(c.Close(), end())
 }
 
-// MaxTCP bounds the connections of one process: one for each pair of ranks.
-const MaxTCP = 32
+// maxTCPRanks bounds the connections of one process: one for each pair of ranks.
+const maxTCPRanks = 32
 
-// openShared makes the ranks of one machine, and the files that they need until they are closed.
-func openShared(ranks int) (comms []collective.Comm, files io.Closer, err error) {
+// openSharedRanks makes the ranks of one machine, and the files that they need until they are closed.
+func openSharedRanks(ranks int) (comms []collective.Comm, files io.Closer, err error) {
 	shared, err := collective.NewShared(ranks)
 	if err != nil {
 		return nil, nil, err
@@ -76,9 +74,9 @@ func openShared(ranks int) (comms []collective.Comm, files io.Closer, err error)
 	return comms, shared, nil
 }
 
-// openTCP makes machines of one rank each, joined over the loopback interface, and the listener
+// openTCPRanks makes machines of one rank each, joined over the loopback interface, and the listener
 // that joined them.
-func openTCP(ranks int) ([]collective.Comm, io.Closer, error) {
+func openTCPRanks(ranks int) ([]collective.Comm, io.Closer, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening a port for the ranks: %w", err)

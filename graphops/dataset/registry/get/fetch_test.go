@@ -1,4 +1,4 @@
-package fetchfile
+package get
 
 import (
 	"bytes"
@@ -119,32 +119,32 @@ func wrongBytes(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
 }
 
-func fast(o Options) Options {
-	o.Backoff = time.Millisecond
-	if o.Stall == 0 {
-		o.Stall = 10 * time.Second
+func fast(o fetchOptions) fetchOptions {
+	o.backoff = time.Millisecond
+	if o.stall == 0 {
+		o.stall = 10 * time.Second
 	}
 	return o
 }
 
-func TestGet(t *testing.T) {
+func TestFetch(t *testing.T) {
 	testneed.NotShort(t, "it waits for servers")
-	known := Options{Size: int64(len(content)), Sums: Sums{SHA256: sha(content)}}
+	known := fetchOptions{size: int64(len(content)), sums: checksums{sha256: sha(content)}}
 	quick := known
-	quick.Stall = 100 * time.Millisecond
+	quick.stall = 100 * time.Millisecond
 	for _, c := range []struct {
 		name   string
-		o      Options
+		o      fetchOptions
 		steps  []http.HandlerFunc
 		ranges string // ranges of the requests
 		err    string // "" if the file arrives
 	}{
 		{"as it should be", known, []http.HandlerFunc{good}, "|", ""},
-		{"nothing is known", Options{}, []http.HandlerFunc{good}, "|", ""},
+		{"nothing is known", fetchOptions{}, []http.HandlerFunc{good}, "|", ""},
 		{"without ranges", known, []http.HandlerFunc{whole}, "|", ""},
 		{"dropped, resumed", known, []http.HandlerFunc{drop(1000, good), drop(500, good), good}, "|bytes=1000-|bytes=1500-|", ""},
-		{"dropped, resumed, nothing known", Options{}, []http.HandlerFunc{drop(1000, good), good}, "|bytes=1000-|", ""},
-		{"dropped, no validator, nothing known", Options{}, []http.HandlerFunc{drop(1000, whole), whole}, "||", ""},
+		{"dropped, resumed, nothing known", fetchOptions{}, []http.HandlerFunc{drop(1000, good), good}, "|bytes=1000-|", ""},
+		{"dropped, no validator, nothing known", fetchOptions{}, []http.HandlerFunc{drop(1000, whole), whole}, "||", ""},
 		{"dropped, ranges ignored", known, []http.HandlerFunc{drop(1000, good), whole}, "|bytes=1000-|", ""},
 		{"dropped six times", known, []http.HandlerFunc{
 			drop(100, good), drop(100, good), drop(100, good), drop(100, good), drop(100, good), drop(100, good), good,
@@ -160,7 +160,7 @@ func TestGet(t *testing.T) {
 		{"wrong bytes", known, []http.HandlerFunc{wrongBytes}, "||", "the SHA-256 of"},
 		{"wrong bytes once", known, []http.HandlerFunc{wrongBytes, good}, "||", ""},
 		{"wrong part, resumed", known, []http.HandlerFunc{drop(299_998, wrongBytes), good}, "|bytes=299998-||", ""},
-		{"another file in between", Options{Sums: known.Sums}, []http.HandlerFunc{drop(1000, func(w http.ResponseWriter, r *http.Request) {
+		{"another file in between", fetchOptions{sums: known.sums}, []http.HandlerFunc{drop(1000, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("ETag", `"v0"`)
 			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(make([]byte, 2000)))
 		}), good}, "|bytes=1000-|", ""},
@@ -180,8 +180,8 @@ func TestGet(t *testing.T) {
 			w.Header().Set("Content-Length", "300000")
 			_, _ = w.Write(content[:50])
 		}, good}, "|bytes=50-|", ""},
-		{"over the limit", Options{MaxSize: 1000}, []http.HandlerFunc{whole}, "|", "sends more than 1000 bytes"},
-		{"over the limit by its length", Options{MaxSize: 1000}, []http.HandlerFunc{good}, "|", "has 300000 bytes; at most 1000"},
+		{"over the limit", fetchOptions{maxSize: 1000}, []http.HandlerFunc{whole}, "|", "sends more than 1000 bytes"},
+		{"over the limit by its length", fetchOptions{maxSize: 1000}, []http.HandlerFunc{good}, "|", "has 300000 bytes; at most 1000"},
 		{"a web page", known, []http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte("<!DOCTYPE html><html><body>Confirm that you are human"))
 		}}, "|", "a web page"},
@@ -194,7 +194,7 @@ func TestGet(t *testing.T) {
 			w.Header().Set("Content-Range", "bytes 1000--7/x")
 			w.WriteHeader(206)
 		}, good}, "|bytes=1000-||", ""},
-		{"shrunk meanwhile", Options{}, []http.HandlerFunc{drop(1000, good), status(416), good}, "|bytes=1000-||", ""},
+		{"shrunk meanwhile", fetchOptions{}, []http.HandlerFunc{drop(1000, good), status(416), good}, "|bytes=1000-||", ""},
 		{"redirected", known, []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusFound)
 		}, good}, "||", ""},
@@ -207,10 +207,10 @@ func TestGet(t *testing.T) {
 			dir := t.TempDir()
 			dst := filepath.Join(dir, "sub", "file")
 			o := fast(c.o)
-			o.Tries = 3
+			o.tries = 3
 			var last [2]int64
-			o.Progress = func(done, total int64) { last = [2]int64{done, total} }
-			err := Get(t.Context(), s.URL+"/file", dst, o)
+			o.progress = func(done, total int64) { last = [2]int64{done, total} }
+			err := fetch(t.Context(), s.URL+"/file", dst, o)
 			s.mu.Lock()
 			asked := strings.Join(s.ranges, "|") + "|"
 			s.mu.Unlock()
@@ -240,10 +240,10 @@ func TestGet(t *testing.T) {
 				t.Errorf("left: %v", left)
 			}
 			// A second call makes no request.
-			if err := Get(t.Context(), s.URL+"/file", dst, o); err != nil {
+			if err := fetch(t.Context(), s.URL+"/file", dst, o); err != nil {
 				t.Error(err)
 			}
-			if n := len(s.ranges); strings.Join(s.ranges[:n], "|")+"|" != asked && c.o.Sums.Known() {
+			if n := len(s.ranges); strings.Join(s.ranges[:n], "|")+"|" != asked && c.o.sums.known() {
 				t.Error("the file was downloaded twice")
 			}
 		})
@@ -251,12 +251,12 @@ func TestGet(t *testing.T) {
 }
 
 // Another process resumes the download where this one stopped.
-func TestGetAfterCancel(t *testing.T) {
+func TestFetchAfterCancel(t *testing.T) {
 	s := serve(t, stalled(5000), good)
 	dst := filepath.Join(t.TempDir(), "file")
 	ctx, cancel := context.WithCancel(t.Context())
-	o := fast(Options{Sums: Sums{SHA256: sha(content)}})
-	o.Progress = func(done, _ int64) {
+	o := fast(fetchOptions{sums: checksums{sha256: sha(content)}})
+	o.progress = func(done, _ int64) {
 		if done == 5000 {
 			cancel()
 		}
@@ -264,14 +264,14 @@ func TestGetAfterCancel(t *testing.T) {
 	// Depending on timing, Progress reports the first bytes after one read or after two, so a timer
 	// cancels too.
 	time.AfterFunc(300*time.Millisecond, cancel)
-	if err := Get(ctx, s.URL, dst, o); !errors.Is(err, context.Canceled) {
+	if err := fetch(ctx, s.URL, dst, o); !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled: %v", err)
 	}
-	if size(dst+".part") != 5000 {
-		t.Errorf("the partial file has %d bytes", size(dst+".part"))
+	if sizeOf(dst+".part") != 5000 {
+		t.Errorf("the partial file has %d bytes", sizeOf(dst+".part"))
 	}
-	o.Progress = nil
-	if err := Get(t.Context(), s.URL, dst, o); err != nil {
+	o.progress = nil
+	if err := fetch(t.Context(), s.URL, dst, o); err != nil {
 		t.Fatal(err)
 	}
 	if s.ranges[1] != "bytes=5000-" {
@@ -283,13 +283,13 @@ func TestGetAfterCancel(t *testing.T) {
 	if err := os.WriteFile(dst2+".part", []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Get(t.Context(), s2.URL, dst2, o); err != nil || s2.ranges[0] != "" {
+	if err := fetch(t.Context(), s2.URL, dst2, o); err != nil || s2.ranges[0] != "" {
 		t.Errorf("with a partial file of another URL: %v, %q", err, s2.ranges)
 	}
 }
 
 // All bytes have arrived, but the process was killed before it renamed the file.
-func TestGetAfterTheLastByte(t *testing.T) {
+func TestFetchAfterTheLastByte(t *testing.T) {
 	s := serve(t, good)
 	dst := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(dst+".part", content, 0o600); err != nil {
@@ -298,7 +298,7 @@ func TestGetAfterTheLastByte(t *testing.T) {
 	if err := os.WriteFile(dst+".part.json", fmt.Appendf(nil, `{"url":%q,"validator":"\"v1\""}`, s.URL), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Get(t.Context(), s.URL, dst, fast(Options{Sums: Sums{SHA256: sha(content)}})); err != nil {
+	if err := fetch(t.Context(), s.URL, dst, fast(fetchOptions{sums: checksums{sha256: sha(content)}})); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(dst); err != nil || !bytes.Equal(got, content) {
@@ -306,23 +306,23 @@ func TestGetAfterTheLastByte(t *testing.T) {
 	}
 }
 
-func TestGetReplacesAWrongFile(t *testing.T) {
+func TestFetchReplacesAWrongFile(t *testing.T) {
 	s := serve(t, good)
 	dst := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(dst, []byte("wrong"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Get(t.Context(), s.URL, dst, fast(Options{Size: int64(len(content))})); err != nil || size(dst) != int64(len(content)) {
-		t.Errorf("%d bytes, %v", size(dst), err)
+	if err := fetch(t.Context(), s.URL, dst, fast(fetchOptions{size: int64(len(content))})); err != nil || sizeOf(dst) != int64(len(content)) {
+		t.Errorf("%d bytes, %v", sizeOf(dst), err)
 	}
 }
 
-func TestGetUnwritable(t *testing.T) {
+func TestFetchUnwritable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Get(t.Context(), "http://127.0.0.1:1/x", filepath.Join(file, "x"), fast(Options{})); err == nil {
+	if err := fetch(t.Context(), "http://127.0.0.1:1/x", filepath.Join(file, "x"), fast(fetchOptions{})); err == nil {
 		t.Error("no error")
 	}
 }
@@ -333,14 +333,14 @@ func TestRetryAfter(t *testing.T) {
 		w.WriteHeader(429)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	o := fast(Options{})
-	o.Note = func(text string) {
+	o := fast(fetchOptions{})
+	o.note = func(text string) {
 		if !strings.Contains(text, "trying again in 5m0s") { // the server's one hour is cut to the maximum
 			t.Errorf("note: %s", text)
 		}
 		cancel()
 	}
-	if err := Get(ctx, s.URL, filepath.Join(t.TempDir(), "file"), o); !errors.Is(err, context.Canceled) {
+	if err := fetch(ctx, s.URL, filepath.Join(t.TempDir(), "file"), o); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -351,32 +351,32 @@ func TestRedirectToPlain(t *testing.T) {
 		http.Redirect(w, r, plain.URL, http.StatusFound)
 	}))
 	t.Cleanup(secure.Close)
-	o := fast(Options{Client: secure.Client(), Tries: 1})
-	o.Client.CheckRedirect = checkRedirect
-	if err := Get(t.Context(), secure.URL, filepath.Join(t.TempDir(), "file"), o); err == nil || !strings.Contains(err.Error(), "not encrypted") {
+	o := fast(fetchOptions{client: secure.Client(), tries: 1})
+	o.client.CheckRedirect = checkRedirect
+	if err := fetch(t.Context(), secure.URL, filepath.Join(t.TempDir(), "file"), o); err == nil || !strings.Contains(err.Error(), "not encrypted") {
 		t.Errorf("got %v", err)
 	}
 }
 
 // The checksums are those that sha256sum and git hash-object print.
-func TestVerify(t *testing.T) {
+func TestVerifyChecksums(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("hello\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Size: 6, Sums: Sums{
-		SHA256:  "5891B5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03",
-		GitBlob: "ce013625030ba8dba906f756967f9e9ca394464a",
+	o := fetchOptions{size: 6, sums: checksums{
+		sha256:  "5891B5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03",
+		gitBlob: "ce013625030ba8dba906f756967f9e9ca394464a",
 	}}
-	if err := o.Verify(path); err != nil {
+	if err := o.verify(path); err != nil {
 		t.Error(err)
 	}
-	for _, wrong := range []Options{{Size: 7}, {Sums: Sums{SHA256: "00"}}, {Sums: Sums{GitBlob: "00"}}} {
-		if err := wrong.Verify(path); !errors.Is(err, ErrWrong) || !strings.Contains(err.Error(), path) {
+	for _, wrong := range []fetchOptions{{size: 7}, {sums: checksums{sha256: "00"}}, {sums: checksums{gitBlob: "00"}}} {
+		if err := wrong.verify(path); !errors.Is(err, errWrongFile) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%+v: %v", wrong, err)
 		}
 	}
-	if err := o.Verify(path + "x"); !errors.Is(err, os.ErrNotExist) {
+	if err := o.verify(path + "x"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("absent: %v", err)
 	}
 }
@@ -407,7 +407,7 @@ func TestNoNetwork(t *testing.T) {
 	defer failing.Close()
 	for url, want := range map[string]string{nowhere: "2 attempts", failing.URL: "5 attempts"} {
 		notes := 0
-		err := Get(t.Context(), url, filepath.Join(t.TempDir(), "file"), Options{Backoff: time.Millisecond, Note: func(string) { notes++ }})
+		err := fetch(t.Context(), url, filepath.Join(t.TempDir(), "file"), fetchOptions{backoff: time.Millisecond, note: func(string) { notes++ }})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("after %d notes: %v, want %s", notes, err, want)
 		}

@@ -1,4 +1,4 @@
-package fetchfile
+package get
 
 import (
 	"errors"
@@ -12,14 +12,14 @@ import (
 
 // If a pipe has the name of one of a download's files, the download fails at once and does not
 // replace the pipe.
-func TestGetOverPipes(t *testing.T) {
+func TestFetchOverPipes(t *testing.T) {
 	for _, suffix := range []string{"", ".part", ".part.json"} {
 		s := serve(t, good)
 		dst := filepath.Join(t.TempDir(), "file")
 		if err := syscall.Mkfifo(dst+suffix, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := Get(t.Context(), s.URL, dst, fast(Options{})); !errors.Is(err, atomicfile.ErrNotRegular) {
+		if err := fetch(t.Context(), s.URL, dst, fast(fetchOptions{})); !errors.Is(err, atomicfile.ErrNotRegular) {
 			t.Errorf("a pipe at file%s: the error is %v", suffix, err)
 		}
 		if info, err := os.Lstat(dst + suffix); err != nil || info.Mode()&os.ModeNamedPipe == 0 {

@@ -1,4 +1,4 @@
-package fetchfile
+package get
 
 import (
 	"context"
@@ -19,21 +19,21 @@ import (
 
 // download is one file being downloaded.
 type download struct {
-	Options
+	fetchOptions
 	url, dst, part string
 	total          int64 // 0: unknown
 	reported       time.Time
 }
 
-// state is the content of DST.part.json: it identifies the file to which the part belongs.
-type state struct {
+// partState is the content of DST.part.json: it identifies the file to which the part belongs.
+type partState struct {
 	URL       string `json:"url"`
 	Validator string `json:"validator"` // ETag or Last-Modified
 }
 
 func (d *download) statePath() string { return d.part + ".json" }
 
-func (d *download) loadState() (s state) {
+func (d *download) loadState() (s partState) {
 	const most = 1 << 16 // bytes; far above the size of a URL and an ETag
 	if text, err := atomicfile.ReadFile(d.statePath(), most); err == nil {
 		_ = json.Unmarshal(text, &s) // an unreadable state gives the zero state, which matches no file
@@ -58,11 +58,11 @@ type retryAfter struct {
 func (d *download) attempt(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stall := time.AfterFunc(d.Stall, func() { cancel(errStalled) })
+	stall := time.AfterFunc(d.stall, func() { cancel(errStalled) })
 	defer stall.Stop()
 	explain := func(err error) error {
 		if errors.Is(context.Cause(ctx), errStalled) {
-			return fmt.Errorf("nothing arrived for %v", d.Stall)
+			return fmt.Errorf("nothing arrived for %v", d.stall)
 		}
 		return err
 	}
@@ -74,10 +74,10 @@ func (d *download) attempt(ctx context.Context) error {
 	// No compression in transit, so that positions are those of the file.
 	req.Header.Set("Accept-Encoding", "identity")
 	req.Header.Set("User-Agent", "graphnb (https://github.com/graphnb/graphnb)")
-	have, s := size(d.part), d.loadState()
+	have, s := sizeOf(d.part), d.loadState()
 	// Without a validator, a part is resumed only if a checksum can later detect that it was of
 	// another file.
-	if have > 0 && (s.URL != d.url || have > d.MaxSize || s.Validator == "" && !d.Sums.Known()) {
+	if have > 0 && (s.URL != d.url || have > d.maxSize || s.Validator == "" && !d.sums.known()) {
 		d.discard()
 		have = 0
 	}
@@ -87,12 +87,12 @@ func (d *download) attempt(ctx context.Context) error {
 			req.Header.Set("If-Range", s.Validator)
 		}
 	}
-	resp, err := d.Client.Do(req)
+	resp, err := d.client.Do(req)
 	if err != nil {
 		return explain(err)
 	}
 	defer resp.Body.Close()
-	stall.Reset(d.Stall)
+	stall.Reset(d.stall)
 
 	from, err := d.begin(resp, have)
 	if err != nil || from < 0 {
@@ -112,7 +112,7 @@ func (d *download) attempt(ctx context.Context) error {
 // begin checks the response's header and returns the position at which its body begins, -1 if
 // nothing is missing.
 func (d *download) begin(resp *http.Response, have int64) (from int64, err error) {
-	d.total = d.Size
+	d.total = d.size
 	switch resp.StatusCode {
 	case http.StatusOK: // the whole file, even if a range was requested
 		from = 0
@@ -142,11 +142,11 @@ func (d *download) begin(resp *http.Response, have int64) (from int64, err error
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/html" {
 		return 0, never("the server sent a web page instead of the file (it may want a confirmation in a browser)")
 	}
-	if d.Size > 0 && d.total != d.Size {
-		return 0, never("the server's file has %d bytes and %d are expected: %w", d.total, d.Size, ErrWrong)
+	if d.size > 0 && d.total != d.size {
+		return 0, never("the server's file has %d bytes and %d are expected: %w", d.total, d.size, errWrongFile)
 	}
-	if d.total > d.MaxSize {
-		return 0, never("the server's file has %d bytes; at most %d are taken", d.total, d.MaxSize)
+	if d.total > d.maxSize {
+		return 0, never("the server's file has %d bytes; at most %d are taken", d.total, d.maxSize)
 	}
 	validator := resp.Header.Get("ETag")
 	if strings.HasPrefix(validator, "W/") { // a weak validator does not identify bytes
@@ -155,7 +155,7 @@ func (d *download) begin(resp *http.Response, have int64) (from int64, err error
 	if validator == "" {
 		validator = resp.Header.Get("Last-Modified")
 	}
-	text, err := json.Marshal(state{URL: d.url, Validator: validator})
+	text, err := json.Marshal(partState{URL: d.url, Validator: validator})
 	if err != nil {
 		return 0, permanent{err}
 	}
@@ -216,9 +216,9 @@ func (d *download) copy(f *os.File, from int64, body io.Reader, stall *time.Time
 	for done := from; ; {
 		n, err := body.Read(buf)
 		if n > 0 {
-			stall.Reset(d.Stall)
-			if done+int64(n) > d.MaxSize {
-				return never("the server sends more than %d bytes: %w", d.MaxSize, ErrWrong)
+			stall.Reset(d.stall)
+			if done+int64(n) > d.maxSize {
+				return never("the server sends more than %d bytes: %w", d.maxSize, errWrongFile)
 			}
 			if _, werr := f.Write(buf[:n]); werr != nil {
 				return permanent{werr}
@@ -242,13 +242,13 @@ func (d *download) copy(f *os.File, from int64, body io.Reader, stall *time.Time
 func (d *download) report(done int64, last bool) {
 	if now := time.Now(); last || now.Sub(d.reported) >= 100*time.Millisecond {
 		d.reported = now
-		d.Progress(done, max(d.total, 0))
+		d.progress(done, max(d.total, 0))
 	}
 }
 
 // finish verifies the part and renames it to its final name.
 func (d *download) finish() error {
-	if err := d.Verify(d.part); err != nil {
+	if err := d.verify(d.part); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(d.part, os.O_RDWR, 0)

@@ -1,4 +1,4 @@
-package outbox
+package gnb
 
 import (
 	"fmt"
@@ -19,23 +19,23 @@ const (
 
 // drawings is what a program has logged to look at.
 type drawings struct {
-	mu     sync.Mutex // held before that of the Outbox
+	mu     sync.Mutex // held before that of the outbox
 	counts map[string]int
 	bytes  int
 	full   bool                    // a sentence has told that bytes are too many
 	later  map[string]func() error // sends the last value of a name that was left out
 }
 
-// Drawable returns a function that draws a logged value, nil for one that is not to look at.
-func Drawable(v any) func() (runfile.Drawn, error) {
+// drawable returns a function that draws a logged value, nil for one that is not to look at.
+func drawable(v any) func() (runfile.Drawn, error) {
 	if runfile.Draw == nil { // no package of the program draws
 		return nil
 	}
 	return runfile.Draw(v)
 }
 
-// SendDrawn sends e with what draw draws, or keeps it until Sync if many values of the name were sent.
-func (o *Outbox) SendDrawn(e runs.Event, name string, draw func() (runfile.Drawn, error)) error {
+// sendDrawn sends e with what draw draws, or keeps it until sync if many values of the name were sent.
+func (o *outbox) sendDrawn(e runs.Event, name string, draw func() (runfile.Drawn, error)) error {
 	d := &o.drawn
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,12 +60,12 @@ func (o *Outbox) SendDrawn(e runs.Event, name string, draw func() (runfile.Drawn
 			}
 			d.full = true
 			e.Kind, e.Text = runs.KindPrint, fmt.Sprintf("What this run logs to look at takes %d MiB of its metrics; %q and all later drawings are not kept. Log them less often.\n", mostDrawn>>20, name)
-			return o.Send(e)
+			return o.send(e)
 		}
 		e.Drawn = (*runs.Drawn)(&drawn)
-		return o.Send(e)
+		return o.send(e)
 	}
-	if !kept(n) {
+	if !keptDrawing(n) {
 		d.later[name] = send
 		return nil
 	}
@@ -73,8 +73,8 @@ func (o *Outbox) SendDrawn(e runs.Event, name string, draw func() (runfile.Drawn
 	return send()
 }
 
-// kept reports whether the n-th value of a name, from 0, is sent at once.
-func kept(n int) bool {
+// keptDrawing reports whether the n-th value of a name, from 0, is sent at once.
+func keptDrawing(n int) bool {
 	step := 1
 	for n >= 2*eachDrawn*step {
 		step *= 2
@@ -82,8 +82,8 @@ func kept(n int) bool {
 	return n%step == 0
 }
 
-// SendLater sends the last values that were left out.
-func (o *Outbox) SendLater() error {
+// sendLater sends the last values that were left out.
+func (o *outbox) sendLater() error {
 	o.drawn.mu.Lock()
 	defer o.drawn.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(o.drawn.later)) {

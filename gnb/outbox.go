@@ -1,7 +1,4 @@
-// Package outbox sends a worker's events to the process that launched it, and writes rank 0's
-// metrics to the run's file. It delays events for up to 40 ms, because an epoch of a small graph
-// takes less time than writing its events one by one and waking their readers.
-package outbox
+package gnb
 
 import (
 	"encoding/json"
@@ -15,15 +12,17 @@ import (
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
-// Every bounds how often events leave a worker: often enough for a panel at 20 frames a second, seldom enough to
+// sendEvery bounds how often events leave a worker: often enough for a panel at 20 frames a second, seldom enough to
 // cost nothing at 1000 steps a second.
-const Every = 40 * time.Millisecond
+const sendEvery = 40 * time.Millisecond
 
-// mostBytes bounds the delayed bytes.
-const mostBytes = 1 << 20
+// mostWaiting bounds the delayed bytes.
+const mostWaiting = 1 << 20
 
-// Outbox holds the unsent events of one worker. Any goroutine may call its methods.
-type Outbox struct {
+// outbox sends a worker's events to the process that launched it, and writes rank 0's metrics to the run's file. It delays
+// events for up to 40 ms, because an epoch of a small graph takes less time than writing its events one by one and waking
+// their readers. Any goroutine may call its methods.
+type outbox struct {
 	emit    func(lines []byte) error // sends complete lines to the launcher
 	dir     string                   // the run's directory
 	metrics *atomicfile.Log          // the run's metrics; nil if this rank does not write them
@@ -39,49 +38,49 @@ type Outbox struct {
 	failed  error       // error of a send by the timer, returned to the next caller
 }
 
-// Open sets the destinations: emit sends events to the launcher, and metrics, unless nil, receives
+// open sets the destinations: emit sends events to the launcher, and metrics, unless nil, receives
 // those that belong to the metrics of the run in directory dir.
-func (o *Outbox) Open(emit func(lines []byte) error, dir string, metrics *atomicfile.Log) {
+func (o *outbox) open(emit func(lines []byte) error, dir string, metrics *atomicfile.Log) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.emit, o.dir, o.metrics = emit, dir, metrics
 }
 
-// Record keeps a step's record for SendRecords.
-func (o *Outbox) Record(s runs.Step) {
+// record keeps a step's record for sendRecords.
+func (o *outbox) record(s runs.Step) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.records = append(o.records, s)
 }
 
-// SendRecords sends the steps recorded since the last call as one event.
-func (o *Outbox) SendRecords() error {
+// sendRecords sends the steps recorded since the last call as one event.
+func (o *outbox) sendRecords() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	records := o.records
 	if o.records = nil; len(records) == 0 {
 		return nil
 	}
-	return o.send(runs.Event{Kind: runs.KindSteps, Records: records})
+	return o.sendLocked(runs.Event{Kind: runs.KindSteps, Records: records})
 }
 
-// Send sends a rare event at once, together with all waiting events, and other events within
-// [Every]. The rank that writes checkpoints also writes metrics, before it sends them to the
+// send sends a rare event at once, together with all waiting events, and other events within
+// [sendEvery]. The rank that writes checkpoints also writes metrics, before it sends them to the
 // launcher: a kill of the launching process must not lose metrics of steps that are in a
 // checkpoint, because a resumed run does not report them again.
-func (o *Outbox) Send(e runs.Event) error {
+func (o *outbox) send(e runs.Event) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.send(e)
+	return o.sendLocked(e)
 }
 
-// send is Send; the caller holds mu.
-func (o *Outbox) send(e runs.Event) error {
+// sendLocked is send; the caller holds mu.
+func (o *outbox) sendLocked(e runs.Event) error {
 	var line []byte
 	if e.Kind != runs.KindRate {
 		e.Time = float64(time.Now().UnixMilli()) / 1e3
 		var err error
-		if line, err = encode(e); err != nil {
+		if line, err = encodeEvent(e); err != nil {
 			return err
 		}
 	}
@@ -102,11 +101,11 @@ func (o *Outbox) send(e runs.Event) error {
 		o.lines = append(o.lines, line...)
 	}
 	now := time.Now()
-	if !waits || now.Sub(o.sent) >= Every || len(o.lines) > mostBytes {
+	if !waits || now.Sub(o.sent) >= sendEvery || len(o.lines) > mostWaiting {
 		return o.sendAll()
 	}
 	if o.timer == nil {
-		o.timer = time.AfterFunc(Every-now.Sub(o.sent), func() {
+		o.timer = time.AfterFunc(sendEvery-now.Sub(o.sent), func() {
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			if err := o.sendAll(); err != nil {
@@ -117,8 +116,8 @@ func (o *Outbox) send(e runs.Event) error {
 	return nil
 }
 
-// encode returns an event as a line of JSON.
-func encode(e runs.Event) ([]byte, error) {
+// encodeEvent returns an event as a line of JSON.
+func encodeEvent(e runs.Event) ([]byte, error) {
 	line, err := json.Marshal(e)
 	if err != nil {
 		return nil, fmt.Errorf("gnb: encoding an event: %w", err)
@@ -126,9 +125,9 @@ func encode(e runs.Event) ([]byte, error) {
 	return append(line, '\n'), nil
 }
 
-// Sync sends all waiting events and makes the metrics durable.
-func (o *Outbox) Sync() error {
-	if err := errors.Join(o.SendRecords(), o.SendLater()); err != nil {
+// sync sends all waiting events and makes the metrics durable.
+func (o *outbox) sync() error {
+	if err := errors.Join(o.sendRecords(), o.sendLater()); err != nil {
 		return err
 	}
 	o.mu.Lock()
@@ -146,7 +145,7 @@ func (o *Outbox) Sync() error {
 }
 
 // sendAll sends all waiting events; the caller holds mu.
-func (o *Outbox) sendAll() error {
+func (o *outbox) sendAll() error {
 	if o.timer != nil {
 		o.timer.Stop()
 		o.timer = nil
@@ -165,7 +164,7 @@ func (o *Outbox) sendAll() error {
 		o.summed = o.summed[:0]
 	}
 	if o.rate != nil {
-		line, err := encode(*o.rate)
+		line, err := encodeEvent(*o.rate)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package linktask
+package main
 
 import (
 	"bufio"
@@ -23,7 +23,7 @@ import (
 var inferTriplesFlags = []string{"triples", "complete", "best", "known"}
 
 // checkTriples returns an error for flags that do not fit each other or a run on a knowledge graph.
-func (i *Infer) checkTriples(run *runs.Run, given map[string]bool) error {
+func (i *linkInfer) checkTriples(run *runs.Run, given map[string]bool) error {
 	for _, name := range inferTriplesFlags {
 		if given[name] && !kg.Trained(run) {
 			return fmt.Errorf("--%s is for runs on knowledge graphs, and run %s is none; train one by gnb train --task triples --decoder complex", name, run.Config.ID)
@@ -49,15 +49,15 @@ func (i *Infer) checkTriples(run *runs.Run, given map[string]bool) error {
 }
 
 // runTriples scores or completes triples, and writes the result as CSV or scores as an array.
-func (i *Infer) runTriples(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out string, o gnb.InferOptions) (Result, error) {
+func (i *linkInfer) runTriples(ctx context.Context, run *runs.Run, ds *dataset.Dataset, out string, o gnb.InferOptions) (linkResult, error) {
 	ko := kg.InferOptions{Final: o.Final, Threads: o.Threads, Known: i.known}
 	entities, err := kg.Names(ds)
 	if err != nil {
-		return Result{}, err
+		return linkResult{}, err
 	}
 	data, err := kg.Triples(ds)
 	if err != nil {
-		return Result{}, err
+		return linkResult{}, err
 	}
 	file, unknown := i.triples, false
 	if i.complete != "" {
@@ -65,23 +65,23 @@ func (i *Infer) runTriples(ctx context.Context, run *runs.Run, ds *dataset.Datas
 	}
 	t, err := readTriples(file, data, entities, unknown)
 	if err != nil {
-		return Result{}, err
+		return linkResult{}, err
 	}
 	name := func(v int32) string {
 		if entities == nil {
-			return id(v)
+			return strconv.Itoa(int(v))
 		}
 		return entities[v]
 	}
 	if err := outfile.Check(out, !unknown, true); err != nil {
-		return Result{}, err
+		return linkResult{}, err
 	}
 	began, n := time.Now(), t.Len()
-	r := Result{Triples: &n, Out: out}
+	r := linkResult{Triples: &n, Out: out}
 	if !unknown {
 		scores, err := kg.Score(ctx, run, ds, t, ko)
 		if err != nil {
-			return Result{}, err
+			return linkResult{}, err
 		}
 		r.Seconds = time.Since(began).Seconds()
 		if outfile.IsArray(out) {
@@ -97,7 +97,7 @@ func (i *Infer) runTriples(ctx context.Context, run *runs.Run, ds *dataset.Datas
 	}
 	rows, err := kg.Complete(ctx, run, ds, t, i.best, ko)
 	if err != nil {
-		return Result{}, err
+		return linkResult{}, err
 	}
 	r.Seconds = time.Since(began).Seconds()
 	return r, outfile.Write(out, []string{"head", "relation", "tail", "rank", "score"}, func(yield func([]any) bool) {
