@@ -49,7 +49,7 @@ type Loader struct {
 	MaxSteps int `json:",omitempty"`
 	// Cooperative makes the workers expand one batch together: each node has one owner, which
 	// samples it, reads its features and computes its rows for all, so that no work is repeated.
-	// Rows travel between workers instead. Virtual ranks and Frontier are refused. See docs/loops.md.
+	// Rows travel between workers instead. Virtual ranks and Frontier are refused. See docs/samplers.md.
 	// Owners says which worker owns each node, equally on all workers; nil is a hash of the id.
 	Cooperative bool `json:",omitempty"`
 	Owners      sample.Owners

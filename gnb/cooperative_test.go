@@ -96,7 +96,7 @@ func TestCooperativeIsOneWorker(t *testing.T) {
 	}
 }
 
-// The losses of the first steps differ from those of one worker by no more than docs/loops.md says. The graph has hubs and
+// The losses of the first steps differ from those of one worker by no more than bench/notes/samplers.md says. The graph has hubs and
 // labels that cannot be learnt, so many gradients are near 0, as on the graphs of bench/rounding.py.
 func TestCooperativeRounding(t *testing.T) {
 	testneed.NotShort(t, "it trains eight times")

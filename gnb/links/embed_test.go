@@ -63,7 +63,7 @@ func embeddings() []embedding {
 	}
 }
 
-// has returns the word for a promise in docs/links.md.
+// has returns the word for a promise in bench/notes/links.md.
 func (e embedding) has(p linkstest.Promise) string {
 	switch {
 	case p == linkstest.Clean: // nothing is held out

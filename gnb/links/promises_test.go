@@ -19,7 +19,7 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-var update = flag.Bool("update", false, "write the table of promises into docs/links.md")
+var update = flag.Bool("update", false, "write the table of promises into bench/notes/links.md")
 
 // promised returns the settings that have a promise.
 func promised(p linkstest.Promise) (some []linkstest.Named) {
@@ -271,7 +271,7 @@ func TestEachResumesExactly(t *testing.T) {
 	}
 }
 
-// The table of docs/links.md has the settings of these tests and their promises.
+// The table of bench/notes/links.md has the settings of these tests and their promises.
 func TestPromisesAreDocumented(t *testing.T) {
 	const from, to = "<!-- promises: written by go test ./gnb/links -run Documented -update -->\n", "<!-- end of promises -->"
 	var want strings.Builder
@@ -311,7 +311,7 @@ func TestPromisesAreDocumented(t *testing.T) {
 	for _, e := range embeddings() {
 		row("walks, "+e.name, e.sampler, cmp.Or(e.o.NegativesFrom, "uniform"), e.has)
 	}
-	file := filepath.Join("..", "..", "docs", "links.md")
+	file := filepath.Join("..", "..", "bench", "notes", "links.md")
 	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -29,8 +29,12 @@ func pictures(t *testing.T, lab *Lab) {
 		defer func() { lab.Out = own }()
 	}
 	lab.Copy(t, "testdata/pictures.ipynb")
+	looks := 20
+	if os.Getenv("GNB_PANEL") != "" {
+		looks = 100 // most of the run
+	}
 	shots := []map[string]any{
-		{"name": "panel", "text": "// The panel", "looks": 20},
+		{"name": "panel", "text": "// The panel", "looks": looks},
 		{"name": "monitor", "text": "// The monitor", "looks": 0, "hover": 4},
 		{"name": "sweep", "text": "// A sweep", "looks": 0, "hover": 4},
 		{"name": "scaling", "text": "// A scaling curve", "looks": 0},

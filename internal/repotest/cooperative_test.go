@@ -3,6 +3,7 @@ package repotest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,6 +15,11 @@ func TestCooperativeTable(t *testing.T) {
 	var r struct {
 		Datasets []struct {
 			Name   string
+			Timed  string
+			Date   string
+			Turns  int
+			Load   []float64
+			Step   map[string]float64 `json:"step_ms"`
 			Counts []struct {
 				Workers     int
 				Cooperative bool
@@ -46,4 +52,18 @@ func TestCooperativeTable(t *testing.T) {
 		}
 	}
 	compare(t, "performance.md", "cooperative", b.String())
+	b.Reset()
+	b.WriteString("| dataset | one worker, two threads | two independent | two cooperative | cooperative / one | date, turns, load |\n|---|---:|---:|---:|---:|---|\n")
+	for _, d := range r.Datasets {
+		if len(d.Step) == 0 || len(d.Load) == 0 {
+			continue
+		}
+		date := d.Timed
+		if date == "" {
+			date = d.Date
+		}
+		fmt.Fprintf(&b, "| %s | %.1f ms | %.1f ms | %.1f ms | %.2f | %s, %d, %.1f |\n", d.Name, d.Step["one"], d.Step["independent"], d.Step["cooperative"],
+			d.Step["cooperative"]/d.Step["one"], date, d.Turns, slices.Max(d.Load))
+	}
+	compare(t, "performance.md", "cooperative-times", b.String())
 }

@@ -29,7 +29,7 @@ type divided struct {
 	PeakMB     int     `json:"peak_mb"`
 }
 
-// The tables of docs/partitioners.md equal the recorded results.
+// The tables of bench/notes/partitioners.md equal the recorded results.
 func TestPartitionPage(t *testing.T) {
 	var all []divided
 	for line := range strings.Lines(read(t, "bench", "results", "partition.jsonl")) {
@@ -57,7 +57,7 @@ func TestPartitionPage(t *testing.T) {
 		}
 		ratios[d.Method][d.Graph] = append(ratios[d.Method][d.Graph], float64(d.Cut)/float64(best))
 	}
-	compare(t, "partitioners.md", "large graphs", large)
+	compare(t, "bench/notes/partitioners.md", "large graphs", large)
 
 	mean := func(x []float64) float64 {
 		sum := 0.0
@@ -87,7 +87,7 @@ func TestPartitionPage(t *testing.T) {
 	}
 	small += fmt.Sprintf("| geometric mean | | %.3f | %.3f |\n", mean(whole["fast"]), mean(whole["strong"]))
 	small += fmt.Sprintf("| worst of all seeds | | %.3f | %.3f |\n", slices.Max(whole["fast"]), slices.Max(whole["strong"]))
-	compare(t, "partitioners.md", "small graphs", small)
+	compare(t, "bench/notes/partitioners.md", "small graphs", small)
 }
 
 // families are the graphs of bench/results/partition-metis.jsonl, by kind.

@@ -147,6 +147,10 @@ func TestTrainReports(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(dir, "logits.npy")); err != nil || info.Size() < 2000*4*5 {
 		t.Errorf("logits.npy: %v, %v", info, err)
 	}
+	_, named := result(t, dir, "infer", "planted?nodes=2000", "--run", filepath.Base(r["run"].(string)), "--out", "named.npy")
+	if named["accuracy"] != i["accuracy"] {
+		t.Errorf("infer of the run by its name: %v", named)
+	}
 }
 
 func TestRunsCommand(t *testing.T) {

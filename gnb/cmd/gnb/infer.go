@@ -19,7 +19,7 @@ func runInfer(ctx context.Context, args []string, out *cli.Output) error {
 	fs := out.Flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours. The workers divide the nodes. It writes a NumPy array float32 [nodes, classes], the logits, or with --layer a hidden layer's output, and, if the dataset was made of tables, the original ids beside it, one a line of FILE.ids.txt; or, if FILE ends in .csv, .json, .jsonl, .parquet, .arrow or .feather, the id, the most probable class and its probability of each node. For a run that predicts links these are embeddings [nodes, columns]; with --pairs it scores pairs of nodes, and with --recommend it writes the best K nodes for each, as rows or, if FILE ends in .npy, as an array. Another ending is refused. For a run on a knowledge graph, --triples scores triples, and --complete finds heads or tails.")
 	ranks.InsecureFlag(fs)
 	var o gnb.InferOptions
-	dir := fs.String("run", "", "`directory` of the run (default the last one)")
+	dir := fs.String("run", "", "the `run`, or its directory (default the last one)")
 	file := fs.String("out", "", "`file` to write: .npy, .csv, .json, .jsonl, .parquet or .arrow")
 	fs.BoolVar(&o.Final, "final", false, "use the final weights instead of the best ones")
 	fs.IntVar(&o.Layer, "layer", 0, "hidden `layer` to write, from 1; 0 means the logits")
@@ -35,7 +35,7 @@ func runInfer(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	run, err := runs.Last(ctx)
 	if *dir != "" {
-		run, err = runs.Open(*dir)
+		run, err = options.OpenRun(*dir)
 	}
 	if err != nil {
 		return err

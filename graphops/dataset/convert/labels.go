@@ -147,16 +147,16 @@ func checkClasses(d *dataset.Dataset, o Options) error {
 	if d.Labels == nil {
 		return nil
 	}
-	types, starts := []dataset.NodeType{{Count: d.Nodes(), NumClasses: d.Classes()}}, []int{0}
+	types, starts := []dataset.NodeType{{NumClasses: d.Classes(), ClassNames: d.Meta.ClassNames}}, []int{0, d.Nodes()}
 	if s := d.Schema(); s != nil {
 		types, starts = d.Meta.NodeTypes, s.Starts()
 	}
 	for t, n := range types {
-		if n.NumClasses == 0 || len(starts) <= t {
+		if n.NumClasses == 0 || len(starts) <= t+1 {
 			continue
 		}
 		seen, known := make([]bool, n.NumClasses), int64(0)
-		for _, c := range d.Labels[starts[t] : starts[t]+n.Count] {
+		for _, c := range d.Labels[starts[t]:starts[t+1]] { // Count is not known yet
 			if c >= 0 && int(c) < len(seen) {
 				seen[c] = true
 				known++
@@ -173,7 +173,7 @@ func checkClasses(d *dataset.Dataset, o Options) error {
 				empty++
 			}
 		}
-		if empty > 0 {
+		if empty > 0 && len(n.ClassNames) == 0 {
 			where := "labels"
 			if n.Name != "" {
 				where = "labels of type " + n.Name

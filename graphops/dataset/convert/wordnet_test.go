@@ -29,6 +29,9 @@ func TestWordnet(t *testing.T) {
 	if stats.Format != "wordnet" || d.Name() != "little" || d.Meta.NumClasses != 45 || d.ClassesOf(0) != 45 || d.ClassesOf(1) != 0 || stats.Relations != 27 {
 		t.Errorf("got %s, %+v", d, stats)
 	}
+	if len(d.Meta.Notices) != 0 { // its classes have names, and most do not occur in it
+		t.Errorf("the notices are %v", d.Meta.Notices)
+	}
 	synsets, err := dataset.ReadNames(d.Dir(), SynsetNames)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 // Package linkstest trains on links for tests: a program that verifies each batch, the settings with
 // which every promise of package links is tested, and which setting has which promise. The tests of
 // gnb/links and of internal/cuda/internal/e2e test a promise with each setting that has it, and write the table
-// of docs/links.md from the same list.
+// of bench/notes/links.md from the same list.
 package linkstest
 
 import (
@@ -45,7 +45,7 @@ type Setting struct {
 	Far           bool      // fetches no neighbours for a decoder that reads them
 }
 
-// Named is a setting with a name, and with the words for its sampler and its negatives in docs/links.md.
+// Named is a setting with a name, and with the words for its sampler and its negatives in bench/notes/links.md.
 type Named struct {
 	Name, Sampler, Negatives string
 	Setting

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A cell that imports packages of this checkout is changed and built, with "go build" and without it. docs/kernel.md has
-// the medians.
+// A cell that imports packages of this checkout is changed and built, with "go build" and without it.
+// bench/notes/kernel.md has the medians.
 func BenchmarkBuild(b *testing.B) {
 	const library = "github.com/graphnb/graphnb"
 	list, err := exec.Command("go", "list", "-f", "{{.ImportPath}}", library+"/gnb/...").Output()

@@ -1,0 +1,83 @@
+package repotest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// card is what the gallery shows of a notebook.
+type card struct {
+	title, about string
+	picture      []byte // the largest of its outputs
+}
+
+func cardOf(t *testing.T, file string) (c card) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nb struct {
+		Cells []struct {
+			Source  []string
+			Outputs []struct {
+				Data map[string]json.RawMessage
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &nb); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	title, rest, _ := strings.Cut(strings.Join(nb.Cells[0].Source, ""), "\n")
+	c.title = strings.TrimPrefix(title, "# ")
+	about, _, _ := strings.Cut(strings.Join(strings.Fields(rest), " ")+" ", ". ")
+	c.about = about + "."
+	for _, cell := range nb.Cells {
+		for _, o := range cell.Outputs {
+			var s string
+			if json.Unmarshal(o.Data["image/png"], &s) != nil {
+				continue // this output has no picture
+			}
+			p, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(s), ""))
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if len(p) > len(c.picture) {
+				c.picture = p
+			}
+		}
+	}
+	return c
+}
+
+// The gallery shows each notebook and tutorial: its title, its first sentence, and its largest picture.
+func TestGallery(t *testing.T) {
+	for _, folder := range []string{"notebooks", "tutorials"} {
+		var b strings.Builder
+		b.WriteString("| | |\n|---|---|\n")
+		for _, file := range glob(t, folder+"/*.ipynb") {
+			c, name := cardOf(t, file), strings.TrimSuffix(filepath.Base(file), ".ipynb")
+			if len(c.picture) == 0 {
+				t.Errorf("%s has no picture", file)
+			}
+			picture := filepath.Join(root, "docs", "gallery", name+".png")
+			got, err := os.ReadFile(filepath.Clean(picture))
+			if err != nil || !bytes.Equal(got, c.picture) {
+				if !*update {
+					t.Errorf("docs/gallery/%s.png is not the picture of %s; run go test ./internal/repotest -update", name, file)
+				} else if err := os.WriteFile(picture, c.picture, 0o644); err != nil { //nolint:gosec // a picture that everybody sees
+					t.Fatal(err)
+				}
+			}
+			link := fmt.Sprintf("../%s/%s.ipynb", folder, name)
+			fmt.Fprintf(&b, "| <a href=\"%s\"><img alt=\"\" width=\"420\" src=\"gallery/%s.png\"></a> | **[%s](%s)**<br>%s |\n", link, name, c.title, link, c.about)
+		}
+		compare(t, "gallery.md", folder, b.String())
+	}
+}
