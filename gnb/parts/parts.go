@@ -14,8 +14,8 @@
 //
 // # Caveats
 //
-// Training on parts runs on CPUs only. On several machines each needs the parts of its own ranks, at the same path: see
-// docs/partition.md.
+// With GPUs, the CPUs sample and gather rows, and the GPUs compute. On several machines each needs the parts of its own
+// ranks, at the same path: see docs/partition.md.
 package parts
 
 import (

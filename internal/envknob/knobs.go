@@ -62,6 +62,7 @@ var (
 	Race           = &Knob{"GNB_RACE", "all", "tests that take long run under the race detector too; set by `make soak`", Developers}
 	Look           = &Knob{"GNB_LOOK", "FOLDER", "folder for the pictures of drawing tests", Developers}
 	Pictures       = &Knob{"GNB_PICTURES", "FOLDER", "folder for the output of `make pictures`", Developers}
+	Panel          = &Knob{"GNB_PANEL", "FOLDER", "dataset that `make pictures` shows in a run's panel", Developers}
 	LabOut         = &Knob{"GNB_LAB_OUT", "FOLDER", "folder for screenshots of tests in JupyterLab", Developers}
 	GPUCheck       = &Knob{"GNB_GPU_CHECK", "1", "tests of the GPU path use the real driver and libraries", Developers}
 )
@@ -73,6 +74,6 @@ func All() []*Knob {
 		CUDAMemory, CUDAPinned, CUDAFeatures, CUDAGraph, CUDAShare, CUDADebug, CUDAExact, CUDATrace, LibCUDA, LibCuBLAS, LibNCCL, NVIDIAProc,
 		Launcher, Rendezvous, Token, TokenFile, Insecure, SSH, MPICC,
 		Worker, RunID, Group, Kernel, KernelDir, Venv, CUDAInclude,
-		Python, Chromium, BrowserModules, Strict, Soak, Race, Look, Pictures, LabOut, GPUCheck,
+		Python, Chromium, BrowserModules, Strict, Soak, Race, Look, Pictures, Panel, LabOut, GPUCheck,
 	}
 }

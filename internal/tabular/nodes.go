@@ -152,7 +152,7 @@ func (t *CSVFile) nodes(ctx context.Context, c NodeColumns, cols []columns.Colum
 		case full:
 			return t.At("there are more nodes than int32 counts, or 4 GiB of ids")
 		case !isNew:
-			return t.At("the id %s is that of line %d of the nodes already; ids are unique", Shown([]byte(record[id])), node+1)
+			return t.At("the id %s is that of node %d already; ids are unique", Shown([]byte(record[id])), node)
 		case record[id] == "":
 			return t.At("the node has no id")
 		}
