@@ -42,10 +42,12 @@ type Tally interface {
 	Merge(encoded []byte) error
 }
 
-// Answer is what is known of a row: its class or, if it can have several labels, Labels: 1, 0, or -1 for an unknown one.
+// Answer is what is known of a row: its class or, if it can have several labels, Labels: 1, 0, or -1 for an unknown one; or, if
+// numbers are predicted, Numbers, NaN for a missing one.
 type Answer struct {
-	Class  int32
-	Labels []int8
+	Class   int32
+	Labels  []int8
+	Numbers []float32
 }
 
 // Text writes a value.
