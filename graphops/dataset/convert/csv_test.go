@@ -158,7 +158,7 @@ func TestHostileCSV(t *testing.T) {
 		"no names":             {"nodes.csv", "1,2,3\n", []string{"line 1", `no column is named "id"`, `"1", "2", "3"`}},
 		"a name is missing":    {"nodes.csv", "id,,x\na,b,1\n", []string{"line 1", "column 2"}},
 		"a name twice":         {"nodes.csv", "id,x,X\n", []string{"line 1", `"x"`}},
-		"id twice":             {"nodes.csv", "id\na\nb\na\n", []string{"line 4", `"a"`, "line 1 of the nodes"}},
+		"id twice":             {"nodes.csv", "id\na\nb\na\n", []string{"line 4", `"a"`, "is that of node 0 already"}},
 		"no id":                {"nodes.csv", "id,x\na,1\n,2\n", []string{"line 3", "no id"}},
 		"column missing":       {"nodes.csv", "id,x\na,1\nb\n", []string{"line 3", "1 columns", "names 2"}},
 		"feature is a word":    {"nodes.csv", "id,x\na,1\nb,tall\n", []string{"line 3", `"x"`, `"tall"`, "leave the column out"}},
