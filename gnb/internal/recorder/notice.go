@@ -16,6 +16,7 @@ type lossWatch struct {
 	classes int
 
 	standing int // epochs in a row at the loss of guessing
+	moved    int // steps before the first of them
 	steps    int
 	begin    float64 // loss of the first step, before any change of the weights
 	first    float64 // sum of the losses of the first steps
@@ -29,6 +30,7 @@ const (
 	spanOfLoss   = 10 // steps over which a loss is averaged
 	growth       = 3  // factor by which a diverging loss has grown
 	standEpochs  = 3
+	standSteps   = 20   // a few epochs of one step each say nothing
 	standingBand = 0.01 // share of the loss of guessing
 )
 
@@ -95,11 +97,11 @@ func (w *lossWatch) step(s runs.Step) string {
 
 func (w *lossWatch) epoch(e runs.Event) string {
 	if w.guess == 0 || !(math.Abs(e.Loss-w.guess) < standingBand*w.guess) {
-		w.standing = 0
+		w.standing, w.moved = 0, w.steps
 		return ""
 	}
 	w.standing++
-	if w.standing < standEpochs || w.saidStanding {
+	if w.standing < standEpochs || w.steps-w.moved < standSteps || w.saidStanding {
 		return ""
 	}
 	w.saidStanding = true
