@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -56,12 +57,28 @@ func cardOf(t *testing.T, file string) (c card) {
 	return c
 }
 
+// galleryOrder is the order of the notebooks for a reader; the tutorials are numbered.
+var galleryOrder = []string{
+	"quickstart", "own-data", "tables", "own-layer", "samplers", "links", "relations", "explore", "embeddings", "week", "sweep", "scaling",
+	"partition", "gpu", "monitor",
+}
+
+// inOrder sorts files by the order of the gallery, those that it does not name last.
+func inOrder(files []string) []string {
+	place := func(file string) int {
+		i := slices.Index(galleryOrder, strings.TrimSuffix(filepath.Base(file), ".ipynb"))
+		return (i + len(galleryOrder) + 1) % (len(galleryOrder) + 1)
+	}
+	slices.SortStableFunc(files, func(a, b string) int { return place(a) - place(b) })
+	return files
+}
+
 // The gallery shows each notebook and tutorial: its title, its first sentence, and its largest picture.
 func TestGallery(t *testing.T) {
 	for _, folder := range []string{"notebooks", "tutorials"} {
 		var b strings.Builder
 		b.WriteString("| | |\n|---|---|\n")
-		for _, file := range glob(t, folder+"/*.ipynb") {
+		for _, file := range inOrder(glob(t, folder+"/*.ipynb")) {
 			c, name := cardOf(t, file), strings.TrimSuffix(filepath.Base(file), ".ipynb")
 			if len(c.picture) == 0 {
 				t.Errorf("%s has no picture", file)
