@@ -43,6 +43,6 @@ func TestPlansTable(t *testing.T) {
 		}
 		load = max(load, r.Load)
 	}
-	fmt.Fprintf(&b, "\nMemory is within 15 %% of the measured in %d of %d configurations, the time of a step within 30 %% in %d. The machine's load average was up to %.0f on 2 CPUs.\n", memory, want, step, load)
+	fmt.Fprintf(&b, "\nMemory is within 15 %% of the measured in %d of %d configurations, the time of a step within 30 %% in %d. The load average, which counts these runs themselves, was up to %.0f on 2 CPUs.\n", memory, want, step, load)
 	compare(t, "plan.md", "plans", b.String())
 }
