@@ -169,6 +169,9 @@ func (j *Job) memory(l *load) Memory {
 		add(&m.Shared, datasetItem, 2*ds.Bytes()) // as it was made, and as workers share it
 	} else {
 		m.Mapped = ds.Bytes()
+		if parts, bytes := ds.PartBytes(); parts > 0 { // the share of this machine's ranks, of parts like those here
+			m.Mapped += bytes / int64(parts) * int64(ds.Meta.Parts.Count) * int64(j.here()) / int64(j.Workers)
+		}
 		if j.Disk {
 			m.Mapped -= int64(ds.Nodes()) * rowBytes(ds)
 		}

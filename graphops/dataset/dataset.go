@@ -404,12 +404,16 @@ func (d *Dataset) String() string {
 	if d.dir != "" {
 		where = d.dir
 	}
-	fmt.Fprintf(&s, "; %s in %s", phrase.Bytes(d.Bytes()), where)
+	parts, bytes := d.PartBytes()
+	fmt.Fprintf(&s, "; %s in %s", phrase.Bytes(d.Bytes()+bytes), where)
+	if parts > 0 {
+		fmt.Fprintf(&s, ", of which %s are of the %s here", phrase.Bytes(bytes), phrase.Count(parts, "part"))
+	}
 	return s.String()
 }
 
-// Bytes returns the size of the arrays: graph, weights, features, times, labels and splits. If they are
-// mapped from files, only the pages that are read take memory.
+// Bytes returns the size of the arrays: graph, weights, features, times, labels and splits, without those of parts
+// ([Dataset.PartBytes]). If they are mapped from files, only the pages that are read take memory.
 func (d *Dataset) Bytes() int64 {
 	n := 4 * int64(len(d.Labels))
 	if g := d.Graph; g != nil {

@@ -77,6 +77,26 @@ var ErrOtherPart = errors.New("another part belongs here")
 // PartDir returns the directory of a part below that of the divided dataset.
 func PartDir(dir string, part int) string { return filepath.Join(dir, fmt.Sprintf("part-%04d", part)) }
 
+// PartBytes returns the number of a divided dataset's parts whose directories are here, and the size of their files.
+func (d *Dataset) PartBytes() (parts int, bytes int64) {
+	if d.Meta.Parts == nil || d.dir == "" {
+		return 0, 0
+	}
+	for part := range d.Meta.Parts.Count {
+		files, err := os.ReadDir(PartDir(d.dir, part))
+		if err != nil {
+			continue // on another machine
+		}
+		parts++
+		for _, f := range files {
+			if info, err := f.Info(); err == nil && info.Mode().IsRegular() {
+				bytes += info.Size()
+			}
+		}
+	}
+	return parts, bytes
+}
+
 // rows is the number of rows of features and labels: one per node or, in a part, per own node.
 func (d *Dataset) rows() int {
 	if p := d.Meta.Part; p != nil {
