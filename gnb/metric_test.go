@@ -21,6 +21,7 @@ func TestTrainByMetric(t *testing.T) {
 	for _, c := range []struct{ metric, spec string }{
 		{"macro_f1", "planted?nodes=400&classes=4&seed=3"},
 		{"balanced_accuracy", "planted?nodes=400&classes=4&seed=3"},
+		{"mcc", "planted?nodes=400&classes=4&seed=3"},
 		{"micro_f1", "planted?nodes=400&classes=4&seed=3"},
 		{"auc", "planted?nodes=400&classes=2&seed=3"},
 		{"ap", "planted?nodes=400&classes=2&seed=3"},

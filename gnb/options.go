@@ -122,9 +122,9 @@ type EvaluationOptions struct {
 	Eval string `json:",omitempty" flag:"eval" help:"evaluation: full or none; of nodes also sampled (default full)"`
 	// EvalEvery is the number of epochs between evaluations; 0 means 1.
 	EvalEvery int `json:",omitempty" flag:"eval-every" help:"epochs between evaluations (default 1)" least:"1"`
-	// Metric measures nodes: "accuracy", "auc" (ROC AUC), "ap" (average precision), "micro_f1", "macro_f1", "balanced_accuracy" or one that the program declares ([DeclareMetric]); "" means the
-	// dataset's own ([dataset.Dataset.Metric]). It chooses the best epoch, and gives the values of the result their names,
-	// such as val_auc.
+	// Metric measures nodes: "accuracy", "auc" (ROC AUC), "ap" (average precision), "micro_f1", "macro_f1", "balanced_accuracy",
+	// "mcc" (Matthews' correlation coefficient) or one that the program declares ([DeclareMetric]); "" means the dataset's own
+	// ([dataset.Dataset.Metric]). It chooses the best epoch, and gives the values of the result their names, such as val_auc.
 	Metric string `json:",omitempty" flag:"metric" help:"what chooses the best epoch: auc, ap, macro_f1, mrr, …"`
 	// Patience stops training after this many epochs without improvement; 0 means never.
 	Patience int `json:",omitempty" flag:"patience" help:"<epochs> without improvement before training stops (default no limit)"`

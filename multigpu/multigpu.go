@@ -47,9 +47,9 @@
 // Workers and launcher share only descriptors: a socket pair for events, pipes for output, a pipe
 // that closes when the launcher ends, and memory files without names. Workers are tied to the
 // launcher by Pdeathsig as well, and started from one goroutine on an operating system thread that
-// never ends, since the signal is sent when that thread does. When [Group.Wait] returns every
-// worker is reaped, every process that a worker started is gone (they are found by a variable in
-// their environment), every descriptor closed and every goroutine ended but that one.
+// never ends, since the signal is sent when that thread does. When [Group.Wait] returns,
+// no worker and no process that a worker started is left (they are found by a variable in their
+// environment), and all descriptors are closed. One goroutine stays: the one that starts workers.
 //
 // # Caveats
 //

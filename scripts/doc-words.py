@@ -141,7 +141,7 @@ def main():
         sys.exit(__doc__)
     pages = [pathlib.Path(a).resolve() for a in args if not a.startswith("-")]
     if not pages:
-        pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "bench/README.md", *sorted((ROOT / "tutorials").glob("*.md"))]
+        pages = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "bench/README.md", *sorted((ROOT / "tutorials").glob("*.md"))]
     print(f"{'page':34} {'words':>6} {'tables':>7} {'sentence':>9}  tics")
     total = sum(report(p, "--numbers" in args, "--long" in args) for p in pages)
     print(f"{'in all':34} {total:6}")

@@ -3,7 +3,7 @@
 //
 // # Basics
 //
-// A program of one's own takes batches of edges from a [Loader], as other programs take batches of
+// Your own program takes batches of edges from a [Loader], as other programs take batches of
 // nodes from gnb.Worker:
 //
 //	var prog = gnb.Program("links", func(w *gnb.Worker, epochs int) error {
@@ -41,7 +41,7 @@
 // Each worker keeps the split's graphs in its own memory: about 8 bytes per node and 4 per edge for
 // each of messages, training and known edges. In a run that asks the owners of edges (Topology
 // "divided", or parts without their topology) it keeps those of its own nodes, if the split is made by
-// [RandomSplitOf] or one of its likes. A dataset at graph servers needs an address with copy=topology.
+// [RandomSplitOf], or another function whose name ends in Of. A dataset at graph servers needs an address with copy=topology.
 // Features stay in the parts or at the servers. The whole graph as one batch on such a dataset, and
 // cooperative batches, are refused.
 //

@@ -189,10 +189,11 @@ const (
 	MetricMacroF1  = "macro_f1" // mean of the classes' F1
 	MetricAP       = "average_precision"
 	MetricBalanced = "balanced_accuracy" // mean of the classes' recalls
+	MetricMatthews = "mcc"               // Matthews' correlation coefficient
 )
 
 // Metrics are the values of Metadata.Metric.
-var Metrics = []string{MetricAccuracy, MetricROCAUC, MetricAP, MetricMicroF1, MetricMacroF1, MetricBalanced}
+var Metrics = []string{MetricAccuracy, MetricROCAUC, MetricAP, MetricMicroF1, MetricMacroF1, MetricBalanced, MetricMatthews}
 
 // KnownAccuracy is a published result.
 type KnownAccuracy = registry.Accuracy

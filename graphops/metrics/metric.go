@@ -25,7 +25,9 @@ type Metric struct {
 	// Ranks says that rows are ranked by their scores, so that the metric takes two classes, or several labels for each
 	// row, and positives and negatives among the rows.
 	Ranks bool `json:"ranks,omitempty"`
-	// New returns a tally of no rows, of outputs for a number of classes. It is nil for a metric that a task computes itself.
+	// New returns a tally of no rows, of outputs for a number of classes. Its tally takes rows of one class and rows of several
+	// labels (Answer.Labels), or rows of numbers; a metric that is not defined for them is NaN. It is nil for a metric that a task
+	// computes itself.
 	New func(classes int) Tally `json:"-"`
 }
 
@@ -75,7 +77,7 @@ func (m Metric) Of(value string) (split string, ok bool) {
 }
 
 // All are the metrics of classes and labels that the library has.
-var All = []Metric{AccuracyMetric, ROCAUCMetric, AveragePrecisionMetric, MicroF1Metric, MacroF1Metric, BalancedAccuracyMetric}
+var All = []Metric{AccuracyMetric, ROCAUCMetric, AveragePrecisionMetric, MicroF1Metric, MacroF1Metric, BalancedAccuracyMetric, MatthewsMetric}
 
 // The metrics of classes and labels.
 var (
@@ -88,6 +90,12 @@ var (
 	// BalancedAccuracyMetric is the mean of the classes' recalls, each the share of its rows that are found, over the classes
 	// that have rows: sklearn.metrics.balanced_accuracy_score, which rare classes count in as much as frequent ones.
 	BalancedAccuracyMetric = Metric{Name: "balanced_accuracy", Title: "balanced accuracy", New: func(classes int) Tally { return newClasses(classes, meanRecall) }}
+	// MatthewsMetric is Matthews' correlation coefficient of the classes and the answers: sklearn.metrics.matthews_corrcoef. It is
+	// 1 if all answers are right, about 0 if they do not depend on the classes, at least -1, and 0 if all rows are of one class or
+	// have one answer. If a row can have several labels, it is that of all labels together, each with the classes 0 and 1, which
+	// scikit-learn does not define. Source: B. W. Matthews, BBA 1975, https://doi.org/10.1016/0005-2795(75)90109-9; for more than
+	// two classes J. Gorodkin, Comput. Biol. Chem. 2004, https://doi.org/10.1016/j.compbiolchem.2004.09.006.
+	MatthewsMetric = Metric{Name: "mcc", Title: "Matthews correlation", New: func(classes int) Tally { return newMatthews(classes) }}
 	// ROCAUCMetric is [ROCAUC], and [MultiLabelAUC] if a row can have several labels.
 	ROCAUCMetric = Metric{Name: "auc", Title: "ROC AUC", Ranks: true, New: func(int) Tally { return &scoredRows{one: ROCAUC, several: MultiLabelAUC} }}
 	// AveragePrecisionMetric is [AveragePrecision], and [MultiLabelAveragePrecision] if a row can have several labels.
@@ -228,6 +236,53 @@ func (s *classes) Merge(b []byte) error {
 		s.each[i].FalseNegatives += c[3*i+3]
 	}
 	return nil
+}
+
+// matthews counts rows by class and by answer, and right answers, in counts: all rows, right ones, then for each class the rows
+// of it and those answered with it.
+type matthews struct{ counts }
+
+func newMatthews(classes int) matthews { return matthews{make(counts, 2+2*max(classes, 2))} }
+
+func (m matthews) answer(class, answer int) {
+	m.counts[0]++
+	if answer == class {
+		m.counts[1]++
+	}
+	m.counts[2+2*class]++
+	m.counts[3+2*min(answer, len(m.counts)/2-2)]++
+}
+
+func (m matthews) Add(row []float32, known Answer) {
+	if known.Labels == nil {
+		m.answer(int(known.Class), nn.Argmax(row))
+		return
+	}
+	for c, y := range known.Labels {
+		if y >= 0 {
+			said := 0
+			if row[c] > 0 {
+				said = 1
+			}
+			m.answer(int(y), said)
+		}
+	}
+}
+
+func (m matthews) Value() (float64, int64) {
+	all, right := float64(m.counts[0]), float64(m.counts[1])
+	if m.counts[0] == 0 {
+		return math.NaN(), 0
+	}
+	both, classes, answers := right*all, all*all, all*all // covariance, and the two variances, each times all*all
+	for c := 2; c < len(m.counts); c += 2 {
+		of, said := float64(m.counts[c]), float64(m.counts[c+1])
+		both, classes, answers = both-of*said, classes-of*of, answers-said*said
+	}
+	if classes == 0 || answers == 0 {
+		return 0, m.counts[0]
+	}
+	return both / (math.Sqrt(classes) * math.Sqrt(answers)), m.counts[0]
 }
 
 // scoredRows keeps the scores of all rows: [rows, cols], and the labels for them.

@@ -1,9 +1,7 @@
-// Package metrics measures predictions of classes and labels, as torchmetrics and scikit-learn do:
-// accuracy, F1, and the area under the ROC curve. It works on plain slices; those of link
-// prediction are in package pairs.
+// Package metrics measures predictions of classes, labels and numbers, as torchmetrics and scikit-learn do.
 //
-// Metrics of parts add up to those of the whole where a function counts ([Accuracy], [F1]); the
-// others need all rows at once. Misuse panics with a [*tensor.Error], as in package nn, and nn.Try
+// A [Metric] is a value that training chooses by name. Its [Tally] counts the rows of each rank, and tallies merge to the bits
+// of one. The functions measure plain slices. Metrics of links are in package pairs. Misuse panics with a [*tensor.Error], as in package nn, and nn.Try
 // turns the panic into an error.
 package metrics
 

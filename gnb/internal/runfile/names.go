@@ -24,7 +24,7 @@ const (
 // Stages is the order in which stages are drawn, left to right.
 var Stages = []string{StageSample, StageFetch, StageForward, StageBackward, StageReduce, StageOptimizer, StageIdle, StageEvaluate, StageSave, StageProgram, StageStart}
 
-// The metrics that an evaluation can report.
+// Names of metrics that this module reads by name; metrics.All has all.
 const (
 	Accuracy = "accuracy"
 	AUC      = "auc"
