@@ -31,7 +31,7 @@ func pictures(t *testing.T, lab *Lab) {
 	lab.Copy(t, "testdata/pictures.ipynb")
 	looks := 20
 	if os.Getenv("GNB_PANEL") != "" {
-		looks = 420 // most of the run
+		looks = 250 // most of the run
 	}
 	shots := []map[string]any{
 		{"name": "panel", "text": "// The panel", "looks": looks},
