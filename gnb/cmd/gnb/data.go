@@ -26,7 +26,7 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 	case "append":
 		return runAppend(ctx, args, out)
 	}
-	fs := out.Flags("list|get|info|show|check|generate|convert|append [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info says what a dataset is, and show also draws its types of nodes and edges; check reads all of it, with the parts of it that are here, and says what is wrong with it, or which file differs from its recorded digest (--write-digests records digests for a directory that has none, or that you changed on purpose); generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs, and append adds new nodes to a dataset that was made of tables: gnb data convert --help, gnb data append --help.`)
+	fs := out.Flags("list|get|info|show|check|generate|convert|append [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info says what a dataset is, and show also reads its edges and labels: degrees, components, homophily, classes of each split, and a drawing of its types; check reads all of it, with the parts of it that are here, and says what is wrong with it, or which file differs from its recorded digest (--write-digests records digests for a directory that has none, or that you changed on purpose); generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs, and append adds new nodes to a dataset that was made of tables: gnb data convert --help, gnb data append --help.`)
 	writeDigests := fs.Bool("write-digests", false, "after data check, record the files as they are")
 	featureType := fs.String("feature-type", "", "`type` of generated features, f32 or f16")
 	rest, err := out.Parse(fs, args, 1, 3)
@@ -74,6 +74,7 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	defer ds.Close()
+	var looks *look
 	switch rest[0] {
 	case "check":
 		report, end := cli.Progress(out)
@@ -130,6 +131,13 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		if m := ds.Meta; m.Source != "" {
 			out.Printf("  source: %s\n", m.Source)
 		}
+		if rest[0] == "show" {
+			var err error
+			if looks, err = lookOf(ctx, ds); err != nil {
+				return err
+			}
+			out.Printf("%s", looks)
+		}
 	}
 	splits := map[string]int{}
 	for name, ids := range ds.Splits {
@@ -149,6 +157,12 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	if len(ds.Meta.Notices) > 0 {
 		result["notices"] = ds.Meta.Notices
+	}
+	if looks != nil {
+		result["shape"] = looks.Shape
+		if looks.Homophily != nil {
+			result["homophily"], result["classes_of_splits"] = looks.Homophily, looks.Classes
+		}
 	}
 	if names := ds.Meta.FeatureNames; len(names) > 0 && len(names) <= 1000 {
 		result["feature_names"] = names
