@@ -1,7 +1,6 @@
 package repotest
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -66,8 +65,10 @@ var galleryOrder = []string{
 // inOrder sorts files by the order of the gallery, those that it does not name last.
 func inOrder(files []string) []string {
 	place := func(file string) int {
-		i := slices.Index(galleryOrder, strings.TrimSuffix(filepath.Base(file), ".ipynb"))
-		return (i + len(galleryOrder) + 1) % (len(galleryOrder) + 1)
+		if i := slices.Index(galleryOrder, strings.TrimSuffix(filepath.Base(file), ".ipynb")); i >= 0 {
+			return i
+		}
+		return len(galleryOrder)
 	}
 	slices.SortStableFunc(files, func(a, b string) int { return place(a) - place(b) })
 	return files
@@ -83,15 +84,7 @@ func TestGallery(t *testing.T) {
 			if len(c.picture) == 0 {
 				t.Errorf("%s has no picture", file)
 			}
-			picture := filepath.Join(root, "docs", "gallery", name+".png")
-			got, err := os.ReadFile(filepath.Clean(picture))
-			if err != nil || !bytes.Equal(got, c.picture) {
-				if !*update {
-					t.Errorf("docs/gallery/%s.png is not the picture of %s; run go test ./internal/repotest -update", name, file)
-				} else if err := os.WriteFile(picture, c.picture, 0o644); err != nil { //nolint:gosec // a picture that everybody sees
-					t.Fatal(err)
-				}
-			}
+			comparePicture(t, "gallery/"+name+".png", c.picture)
 			link := fmt.Sprintf("../%s/%s.ipynb", folder, name)
 			fmt.Fprintf(&b, "| <a href=\"%s\"><img alt=\"\" width=\"420\" src=\"gallery/%s.png\"></a> | **[%s](%s)**<br>%s |\n", link, name, c.title, link, c.about)
 		}

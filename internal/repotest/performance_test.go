@@ -1,6 +1,7 @@
 package repotest
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 var update = flag.Bool("update", false, "write the generated tables of the pages")
@@ -51,6 +53,12 @@ func newest(t *testing.T) *results {
 	}
 	return r
 }
+
+// cpu is the processor's name, and day the date of the run.
+func (r *results) cpu() string {
+	return strings.NewReplacer("(R)", "", " Processor", "").Replace(r.Machine.CPU)
+}
+func (r *results) day() string { return r.Date[:len(time.DateOnly)] }
 
 // least returns the shortest median of those engines of a row whose names begin with engine, and
 // whether there is one.
@@ -141,7 +149,7 @@ func (r *results) table(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %d cores; GraphNB %s, DGL %s, PyG %s, PyTorch %s; [one run](../bench/results/%s.md) of `make bench-peers` on %s.\n\n",
-		strings.ReplaceAll(r.Machine.CPU, "(R)", ""), r.Machine.Cores, r.Versions["graphnb"], r.Versions["dgl"], r.Versions["torch_geometric"], r.Versions["torch"], r.file, r.file[:len("2006-01-02")])
+		r.cpu(), r.Machine.Cores, r.Versions["graphnb"], r.Versions["dgl"], r.Versions["torch_geometric"], r.Versions["torch"], r.file, r.day())
 	b.WriteString("| | GraphNB | DGL | GraphBolt | PyG | PyTorch |\n|---|---:|---:|---:|---:|---:|\n")
 	for _, l := range []struct {
 		name, row string
@@ -245,6 +253,21 @@ func compare(t *testing.T, name, part, want string) {
 		t.Fatalf("the %s of %s differs from bench/results; run go test ./internal/repotest -update\n%s", part, path, want)
 	}
 	if err := os.WriteFile(filepath.Join(root, path), []byte(before+from+want+to+after), 0o644); err != nil { //nolint:gosec // a page that everybody reads
+		t.Fatal(err)
+	}
+}
+
+// comparePicture checks that a picture in docs has this content; with -update it writes it.
+func comparePicture(t *testing.T, name string, want []byte) {
+	t.Helper()
+	file := filepath.Join(root, "docs", filepath.FromSlash(name))
+	got, err := os.ReadFile(filepath.Clean(file))
+	if err == nil && bytes.Equal(got, want) {
+		return
+	}
+	if !*update {
+		t.Errorf("docs/%s differs from what it is made of; run go test ./internal/repotest -update", name)
+	} else if err := os.WriteFile(file, want, 0o644); err != nil { //nolint:gosec // a picture that everybody sees
 		t.Fatal(err)
 	}
 }

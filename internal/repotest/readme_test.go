@@ -1,10 +1,7 @@
 package repotest
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -76,17 +73,8 @@ func TestReadmeChart(t *testing.T) {
 	r := newest(t)
 	v := r.Versions
 	compare(t, "./README.md", "steps", fmt.Sprintf("A training step of a three-layer GraphSAGE, 1,024 seed nodes, float32: medians on %d CPUs of %s, %s, by `%s`. GraphNB %s, %s; DGL and GraphBolt %s, PyG %s, PyTorch %s. Settings and all other rows: [the run](bench/results/%s.md).\n",
-		r.Machine.Cores, strings.NewReplacer("(R)", "", " Processor", "").Replace(r.Machine.CPU), r.Date[:10], r.Command, v["graphnb"], v["go"], v["dgl"], v["torch_geometric"], v["torch"], r.file))
+		r.Machine.Cores, r.cpu(), r.day(), r.Command, v["graphnb"], v["go"], v["dgl"], v["torch_geometric"], v["torch"], r.file))
 	for name, colours := range chartThemes {
-		file, want := filepath.Join(root, "docs", name), []byte(r.chart(t, colours))
-		got, err := os.ReadFile(file)
-		if err == nil && bytes.Equal(got, want) {
-			continue
-		}
-		if !*update {
-			t.Errorf("docs/%s differs from bench/results; run go test ./internal/repotest -update", name)
-		} else if err := os.WriteFile(file, want, 0o644); err != nil { //nolint:gosec // a picture that everybody sees
-			t.Fatal(err)
-		}
+		comparePicture(t, name, []byte(r.chart(t, colours)))
 	}
 }

@@ -158,12 +158,7 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 	if len(ds.Meta.Notices) > 0 {
 		result["notices"] = ds.Meta.Notices
 	}
-	if looks != nil {
-		result["shape"] = looks.Shape
-		if looks.Homophily != nil {
-			result["homophily"], result["classes_of_splits"] = looks.Homophily, looks.Classes
-		}
-	}
+	looks.addTo(result)
 	if names := ds.Meta.FeatureNames; len(names) > 0 && len(names) <= 1000 {
 		result["feature_names"] = names
 	}

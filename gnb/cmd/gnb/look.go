@@ -6,27 +6,27 @@ import (
 	"math"
 	"strings"
 
+	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/internal/mapped"
 )
 
 // look is what gnb data show says of a dataset's edges and labels.
 type look struct {
-	Shape     graphops.Shape
-	Homophily *homophilyRow // nil without labels
-	Classes   []classesOf
+	shape     graphops.Shape
+	homophily *graphops.Homophily // nil without labels
+	classes   []classesOf
 }
 
-// homophilyRow is a [graphops.Homophily] as JSON, which has no NaN: nil means that nothing counts.
+// homophilyRow is a [graphops.Homophily] in the JSON result, with null for what nothing counts for.
 type homophilyRow struct {
-	Edge     *float64 `json:"edge"`
-	Node     *float64 `json:"node"`
-	Adjusted *float64 `json:"adjusted"`
-	Edges    int64    `json:"edges"`
-	Nodes    int      `json:"nodes"`
-
-	of graphops.Homophily
+	Edge     runfile.Number `json:"edge"`
+	Node     runfile.Number `json:"node"`
+	Adjusted runfile.Number `json:"adjusted"`
+	Edges    int64          `json:"edges"`
+	Nodes    int            `json:"nodes"`
 }
 
 // classesOf counts the labels of a split.
@@ -45,12 +45,20 @@ func lookOf(ctx context.Context, ds *dataset.Dataset) (*look, error) {
 	if err := divided.CheckOnce(ctx, ds, dataset.CheckOnceOptions{}); err != nil {
 		return nil, err
 	}
-	l := &look{Shape: ds.Graph.Shape()}
-	if ds.Labels == nil {
-		return l, nil
-	}
-	h := ds.Graph.Homophily(ds.Labels)
-	l.Homophily = &homophilyRow{orNull(h.Edge), orNull(h.Node), orNull(h.Adjusted), h.Edges, h.Nodes, h}
+	l := &look{}
+	err := mapped.Guard(func() (err error) {
+		l.shape = ds.Graph.Shape()
+		if ds.Labels != nil {
+			h := ds.Graph.Homophily(ds.Labels)
+			l.homophily = &h
+			l.classes, err = classesOfSplits(ds)
+		}
+		return err
+	})
+	return l, err
+}
+
+func classesOfSplits(ds *dataset.Dataset) (all []classesOf, err error) {
 	for _, name := range ds.SplitNames() {
 		ids, err := ds.Split(name)
 		if err != nil {
@@ -64,16 +72,21 @@ func lookOf(ctx context.Context, ds *dataset.Dataset) (*look, error) {
 				c.Unlabeled++
 			}
 		}
-		l.Classes = append(l.Classes, c)
+		all = append(all, c)
 	}
-	return l, nil
+	return all, nil
 }
 
-func orNull(x float64) *float64 {
-	if math.IsNaN(x) {
-		return nil
+// addTo adds it to the fields of a JSON result.
+func (l *look) addTo(result map[string]any) {
+	if l == nil {
+		return
 	}
-	return &x
+	result["shape"] = l.shape
+	if h := l.homophily; h != nil {
+		result["homophily"] = homophilyRow{runfile.Number(h.Edge), runfile.Number(h.Node), runfile.Number(h.Adjusted), h.Edges, h.Nodes}
+		result["classes_of_splits"] = l.classes
+	}
 }
 
 // String describes it in lines.
@@ -82,13 +95,13 @@ func (l *look) String() string {
 		return "  the edges are in parts or at servers, so the graph's shape is not read\n"
 	}
 	var s strings.Builder
-	for line := range strings.SplitSeq(l.Shape.String(), "\n") {
+	for line := range strings.SplitSeq(l.shape.String(), "\n") {
 		fmt.Fprintf(&s, "  %s\n", line)
 	}
-	if l.Homophily != nil {
-		fmt.Fprintf(&s, "  %s\n", l.Homophily.of)
+	if l.homophily != nil {
+		fmt.Fprintf(&s, "  %s\n", l.homophily)
 	}
-	for _, c := range l.Classes {
+	for _, c := range l.classes {
 		present, least, most := 0, int64(math.MaxInt64), int64(0)
 		for _, n := range c.Count {
 			if n > 0 {
