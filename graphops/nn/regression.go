@@ -108,20 +108,15 @@ func (o Regression) Loss(predictions *Tensor, targets, weights []float32) *Loss 
 	f, x := predictions.Fwd(), predictions.Data()
 	threads, grain := f.Config().Threads, lossGrain(cols)
 	l.Sum = f.Custom(op, []*Tensor{predictions}, 1, 1, func(out []float32) {
-		sums := make([]float64, parallel.Chunks(rows, grain))
-		parallel.For(threads, rows, grain, func(lo, hi int) {
+		out[0] = float32(parallel.Sum(threads, rows, grain, func(lo, hi int) (sum float64) {
 			for i := lo * cols; i < hi*cols; i++ {
 				if y := targets[i/per]; y == y {
 					loss, _ := o.one(float64(x[i])-float64(y), quantiles[i%per])
-					sums[lo/grain] += weight(i/cols) * loss / float64(per)
+					sum += weight(i/cols) * loss / float64(per)
 				}
 			}
-		})
-		sum := 0.0
-		for _, s := range sums {
-			sum += s
-		}
-		out[0] = float32(sum)
+			return sum
+		}))
 	}, func(dOut []float32, dIn [][]float32) {
 		d := float64(dOut[0]) / float64(per)
 		parallel.For(threads, rows, grain, func(lo, hi int) {

@@ -170,18 +170,12 @@ const normGrain = 1 << 14
 // GradNorm is the L2 norm of scale·g, summed in float64 over fixed chunks
 // combined in order.
 func GradNorm(g []float32, scale float32) float64 {
-	parts := make([]float64, parallel.Chunks(len(g), normGrain))
-	parallel.For(0, len(g), normGrain, func(lo, hi int) {
-		var s float64
+	sum := parallel.Sum(0, len(g), normGrain, func(lo, hi int) (s float64) {
 		for _, v := range g[lo:hi] {
 			s += float64(v) * float64(v)
 		}
-		parts[lo/normGrain] = s
+		return s
 	})
-	var sum float64
-	for _, s := range parts {
-		sum += s
-	}
 	return math.Sqrt(sum) * math.Abs(float64(scale))
 }
 
