@@ -113,6 +113,9 @@ func New(ds *dataset.Dataset, o Options) (*Server, error) {
 	if o.EndpointBytes < 0 || o.TakeInBytes < 0 {
 		return nil, fmt.Errorf("flight: the bytes of endpoints and of tables to take in cannot be negative")
 	}
+	if ds.Graphs != nil || ds.Targets != nil {
+		return nil, fmt.Errorf("flight: %s has targets or many graphs, for which the tables have no columns yet", ds.Name())
+	}
 	if len(ds.EdgeSplits) > 0 {
 		return nil, fmt.Errorf("flight: %s has splits of edges, for which the tables have no columns yet", ds.Name())
 	}

@@ -51,7 +51,7 @@ func (d *Dataset) CheckOnce(ctx context.Context, o CheckOnceOptions) error {
 		if err := d.whole.CheckOnce(ctx, o); err != nil {
 			return err
 		}
-		return d.checkParts(ctx, nil, 0, d.checkSplits)
+		return d.checkParts(ctx, nil, 0, d.checkSplits, d.checkGraphAnswers)
 	}
 	if !d.filesAlone() {
 		return d.CheckWith(ctx, o.Report)
@@ -59,7 +59,7 @@ func (d *Dataset) CheckOnce(ctx context.Context, o CheckOnceOptions) error {
 	if mark, err := d.knownMark(ctx); err != nil {
 		return err
 	} else if mark != "" && d.known.wasChecked(mark) {
-		return d.checkParts(ctx, nil, 0, d.checkIndptr, d.checkLabels, d.checkSplits, d.verifySmall)
+		return d.checkParts(ctx, nil, 0, d.checkIndptr, d.checkLabels, d.checkSplits, d.checkGraphAnswers, d.verifySmall)
 	}
 	if err := d.CheckWith(ctx, o.Report); err != nil {
 		return err
@@ -77,6 +77,11 @@ func (d *Dataset) CheckOnce(ctx context.Context, o CheckOnceOptions) error {
 func (d *Dataset) sharesArraysWith(other *Dataset) bool {
 	a, b := *d, *other
 	a.Splits, b.Splits = nil, nil
+	if a.Graphs != nil && b.Graphs != nil {
+		g, h := *a.Graphs, *b.Graphs
+		g.Splits, h.Splits = nil, nil
+		a.Graphs, b.Graphs = &g, &h
+	}
 	return slices.EqualFunc(a.arrays(), b.arrays(), func(x, y array) bool {
 		return x.section == y.section && sameMemory(x.body, y.body)
 	}) && a.Meta.NumClasses == b.Meta.NumClasses && a.Meta.Undirected == b.Meta.Undirected
@@ -85,7 +90,7 @@ func (d *Dataset) sharesArraysWith(other *Dataset) bool {
 // filesAlone reports whether the large arrays are those of the files.
 func (d *Dataset) filesAlone() bool {
 	return d.known != nil && !slices.ContainsFunc(d.arrays(), func(a array) bool {
-		small := a.section == labelsFile || strings.HasPrefix(a.section, splitPrefix) || len(a.body) == 0
+		small := a.section == labelsFile || strings.HasPrefix(a.section, splitPrefix) || strings.HasPrefix(a.section, ofGraphs("")) || len(a.body) == 0
 		return !small && !d.known.opened(a)
 	})
 }
@@ -115,7 +120,7 @@ func (d *Dataset) mark(sums map[string]string) string {
 		all.Structure += all.Labels
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "graphnb checked 1\n%s\n%s\n%s\n%s\n%d %t %t\n",
-		all.Structure, all.Features, all.Splits, sums[labelsFile], d.Classes(), d.Meta.Undirected, d.Meta.OverlappingSplits))
+		all.Structure, all.Features, all.Splits, sums[labelsFile]+sums[targetsFile], d.Classes(), d.Meta.Undirected, d.Meta.OverlappingSplits))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -21,6 +21,8 @@
 //	labels.npy         int32   [nodes], -1 where unknown; optional
 //	split_NAME.npy     int32   [any] distinct node ids, for each split
 //
+//	targets.npy        float32 [nodes, targets] numbers to predict, NaN where unknown; optional
+//
 //	edge_split_NAME.npy int64 [any] ascending positions in indices, for each split of edges; optional
 //
 // If metadata.json has node_types, the nodes of each type have successive ids, in the order of the types.
@@ -35,6 +37,12 @@
 //	features_values.npy   float32 [elements]
 //
 // If a node can have several classes, labels.npy is int8 [nodes, classes] of 0, 1 and -1 (unknown).
+// A dataset of many graphs also has the first node of each graph, and the node after the last:
+//
+//	graph_offsets.npy  int64 [graphs+1]
+//
+// and, with "graph_" before their names, the files of features, labels, targets and splits of its graphs: graph_labels.npy
+// is int32 [graphs], graph_split_train.npy lists graphs. Their sizes are in "graphs" of metadata.json.
 // "@" and a number distinguish several sets of splits: train@1, val@1 and test@1 are set 1, the
 // plain names are set 0.
 //
@@ -93,6 +101,15 @@ type Dataset struct {
 	// MultiLabels [nodes, classes] are the targets if a node can have several classes; otherwise
 	// nil.
 	MultiLabels *Multi
+	// Targets [nodes, targets] are numbers to predict of each node, float32, NaN where unknown; nil if there are none. A
+	// node can have labels and targets.
+	Targets *Matrix
+	// GraphOffsets [graphs+1] are set in a dataset of many graphs: the nodes of graph g are GraphOffsets[g] to
+	// GraphOffsets[g+1]-1, and no edge leads from one graph to another. A graph can be without nodes.
+	GraphOffsets []int64
+	// Graphs describes the graphs of a dataset of many graphs: a dataset whose nodes are the graphs, with their features,
+	// labels, targets and splits, and without edges. It is nil in a dataset that is one graph.
+	Graphs *Dataset
 	// Splits are distinct node ids by the split's name. Training uses the names "train", "val" and
 	// "test"; "train@1" and so on are further sets of splits ([Dataset.WithSplitSet]).
 	Splits map[string][]int32
@@ -127,6 +144,9 @@ type Metadata struct {
 	// ClassNames are the names of the classes, one per class; it is empty if the classes are only
 	// numbers.
 	ClassNames []string `json:"class_names,omitempty"`
+	// TargetDim is the number of targets of a node; 0: no targets.npy. TargetNames are their names, or empty.
+	TargetDim   int      `json:"target_dim,omitempty"`
+	TargetNames []string `json:"target_names,omitempty"`
 	// FeatureNames are the names of the features' columns, one per column; it is empty if they have none. The columns of
 	// two datasets are compared by these names ([Dataset.InOrder]). EdgeFeatureNames are those of the edges' features.
 	FeatureNames     []string `json:"feature_names,omitempty"`
@@ -155,6 +175,8 @@ type Metadata struct {
 	Part  *PartOf `json:"part,omitempty"`
 	// Arrays are the names of the further arrays ([Dataset.Arrays]).
 	Arrays []string `json:"arrays,omitempty"`
+	// Graphs is the metadata of [Dataset.Graphs]; its number of nodes is that of the graphs.
+	Graphs *Metadata `json:"graphs,omitempty"`
 	// Undirected promises that every edge has its reverse.
 	Undirected bool `json:"undirected"`
 	// Splits are the names of the splits, in the order of [Dataset.SplitNames].
@@ -282,6 +304,17 @@ func (d *Dataset) Classes() int {
 	return d.Meta.NumClasses
 }
 
+// TargetDim returns the number of targets of a node, 0 if there are none.
+func (d *Dataset) TargetDim() int {
+	if d.Targets != nil {
+		return d.Targets.Cols
+	}
+	return d.Meta.TargetDim
+}
+
+// NumGraphs returns the number of graphs of a dataset of many graphs, 0 for a dataset that is one graph.
+func (d *Dataset) NumGraphs() int { return max(0, len(d.GraphOffsets)-1) }
+
 // Dir returns the directory from which the dataset was opened, or "" if it is in memory.
 func (d *Dataset) Dir() string { return d.dir }
 
@@ -385,6 +418,12 @@ func (d *Dataset) String() string {
 	if names := d.edgeSplitNames(); len(names) > 0 {
 		fmt.Fprintf(&s, ", edges split into %s", strings.Join(names, ", "))
 	}
+	if n := d.TargetDim(); n > 0 {
+		fmt.Fprintf(&s, ", %s", phrase.Count(n, "target"))
+	}
+	if d.Graphs != nil {
+		fmt.Fprintf(&s, ", in %s", d.Graphs.asGraphs(d.NumGraphs()))
+	}
 	for i, name := range d.plainSplits() {
 		sep := ", "
 		if i == 0 {
@@ -413,6 +452,31 @@ func (d *Dataset) String() string {
 	return s.String()
 }
 
+// asGraphs describes d as the n graphs of a dataset of many.
+func (d *Dataset) asGraphs(n int) string {
+	var of []string
+	if n := d.FeatureDim(); n > 0 {
+		of = append(of, phrase.Count(n, "feature"))
+	}
+	if n := d.Classes(); n > 0 {
+		of = append(of, fmt.Sprintf("%s classes", group(int64(n))))
+	}
+	if n := d.TargetDim(); n > 0 {
+		of = append(of, phrase.Count(n, "target"))
+	}
+	for _, name := range d.plainSplits() {
+		of = append(of, name+" "+group(int64(len(d.Splits[name]))))
+	}
+	if sets := d.SplitSets(); sets > 1 {
+		of = append(of, fmt.Sprintf("%d split sets", sets))
+	}
+	text := group(int64(n)) + " graphs"
+	if of != nil {
+		text += " (" + strings.Join(of, ", ") + ")"
+	}
+	return text
+}
+
 // Bytes returns the size of the arrays: graph, weights, features, times, labels and splits, without those of parts
 // ([Dataset.PartBytes]). If they are mapped from files, only the pages that are read take memory.
 func (d *Dataset) Bytes() int64 {
@@ -439,6 +503,12 @@ func (d *Dataset) Bytes() int64 {
 	}
 	if d.MultiLabels != nil {
 		n += int64(len(d.MultiLabels.Data))
+	}
+	if d.Targets != nil {
+		n += 4 * int64(len(d.Targets.F32))
+	}
+	if d.Graphs != nil {
+		n += d.Graphs.Bytes() + 8*int64(len(d.GraphOffsets))
 	}
 	for _, ids := range d.Splits {
 		n += 4 * int64(len(ids))

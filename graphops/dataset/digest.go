@@ -175,6 +175,7 @@ func (d *Dataset) digestsOf(sums map[string]string) Digests {
 	for _, a := range d.furtherArrays() {
 		structure = append(structure, a.section)
 	}
+	structure = append(structure, graphOffsetsFile)
 	var splits []string
 	for _, name := range d.SplitNames() {
 		splits = append(splits, splitFile(name))
@@ -186,6 +187,16 @@ func (d *Dataset) digestsOf(sums map[string]string) Digests {
 	for _, a := range d.typeArrays() {
 		features = append(features, a.section)
 	}
+	answers := []string{labelsFile, targetsFile}
+	if g := d.Graphs; g != nil {
+		for _, file := range features[:4] {
+			features = append(features, ofGraphs(file))
+		}
+		answers = append(answers, ofGraphs(labelsFile), ofGraphs(targetsFile))
+		for _, name := range g.SplitNames() {
+			splits = append(splits, ofGraphs(splitFile(name)))
+		}
+	}
 	head, labels := []string{"structure"}, []string{"labels", fmt.Sprintf("%d classes, %s", d.Classes(), cmp.Or(d.Meta.Metric, MetricAccuracy))}
 	if s := d.Schema(); s != nil {
 		head = append(head, d.typesDigest())
@@ -193,10 +204,13 @@ func (d *Dataset) digestsOf(sums map[string]string) Digests {
 			labels = append(labels, fmt.Sprintf("%d classes of type %d", d.ClassesOf(t), t))
 		}
 	}
+	if g := d.Graphs; g != nil {
+		labels = append(labels, fmt.Sprintf("%d classes of graphs, %s", g.Classes(), cmp.Or(g.Meta.Metric, MetricAccuracy)))
+	}
 	all := Digests{
 		Structure: part(append(head, of(structure...)...)...),
 		Features:  part(append([]string{"features", fmt.Sprintf("%d columns", d.FeatureDim())}, of(features...)...)...),
-		Labels:    part(append(labels, of(labelsFile)...)...),
+		Labels:    part(append(labels, of(answers...)...)...),
 		Splits:    part(append([]string{"splits"}, of(splits...)...)...),
 	}
 	all.Whole = part("whole", all.Structure, all.Features, all.Labels, all.Splits)
@@ -240,6 +254,18 @@ func (d *Dataset) arrays() []array {
 	}
 	if d.MultiLabels != nil {
 		parts = append(parts, array{labelsFile, npyInt8, []int{d.MultiLabels.Rows, d.MultiLabels.Cols}, rawBytes(d.MultiLabels.Data)})
+	}
+	if d.Targets != nil {
+		parts = append(parts, array{targetsFile, npyFloat32, []int{d.Targets.Rows, d.Targets.Cols}, rawBytes(d.Targets.F32)})
+	}
+	if d.GraphOffsets != nil {
+		parts = append(parts, array{graphOffsetsFile, npyInt64, []int{len(d.GraphOffsets)}, rawBytes(d.GraphOffsets)})
+	}
+	if d.Graphs != nil {
+		for _, a := range d.Graphs.arrays() {
+			a.section = ofGraphs(a.section)
+			parts = append(parts, a)
+		}
 	}
 	for _, name := range d.SplitNames() {
 		parts = append(parts, array{splitFile(name), npyInt32, []int{len(d.Splits[name])}, rawBytes(d.Splits[name])})

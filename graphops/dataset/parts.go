@@ -261,6 +261,9 @@ func (d *Dataset) selectRows(rows []int32) *Dataset {
 			s.MultiLabels.Data = append(s.MultiLabels.Data, m.Row(int(v))...)
 		}
 	}
+	if d.Targets != nil {
+		s.Targets = d.Targets.selected(rows)
+	}
 	if m := d.Features; m != nil {
 		s.Features = &Matrix{Rows: len(rows), Cols: m.Cols, of: m, rows: rows}
 	}

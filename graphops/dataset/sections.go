@@ -37,8 +37,14 @@ const (
 	featuresIndicesFile = "features_indices.npy"
 	featuresValuesFile  = "features_values.npy"
 
-	labelsFile = "labels.npy"
+	labelsFile  = "labels.npy"
+	targetsFile = "targets.npy"
+
+	graphOffsetsFile = "graph_offsets.npy"
 )
+
+// ofGraphs returns the file of the graphs of a dataset that is file for nodes.
+func ofGraphs(file string) string { return "graph_" + file }
 
 // splitPrefix begins the name of a split's section.
 const splitPrefix = "split_"
@@ -150,14 +156,21 @@ func (d *Dataset) sections() (parts []section, meta Metadata, err error) {
 // Describe sets the metadata that the arrays determine: the format's version, sizes, names of splits,
 // and what the features and labels are. A program that fills in a Dataset's fields calls it at the
 // end; [Write] describes by itself.
-func (d *Dataset) Describe() { d.describe(&d.Meta) }
+func (d *Dataset) Describe() {
+	d.describe(&d.Meta)
+	if d.Graphs != nil {
+		d.Graphs.Meta = *d.Meta.Graphs
+	}
+}
 
 func (d *Dataset) describe(m *Metadata) {
 	m.FormatVersion = FormatVersion
 	m.NumNodes, m.NumEdges, m.FeatureDim = d.Nodes(), d.Edges(), d.FeatureDim()
 	m.Splits = d.SplitNames()
 	m.FeatureNames, m.EdgeFeatureNames = namesOf(m.FeatureNames, m.FeatureDim), namesOf(m.EdgeFeatureNames, d.EdgeFeatureDim())
+	m.TargetDim = d.TargetDim()
 	d.describeTypes(m)
+	d.describeGraphs(m)
 	m.Arrays = slices.Sorted(maps.Keys(d.Arrays))
 	if d.Graph != nil {
 		m.Weighted, m.EdgeFeatureDim, m.EdgeTimes = d.Graph.EdgeWeights != nil, d.EdgeFeatureDim(), d.HasEdgeTimes()
@@ -227,6 +240,12 @@ func (d *Dataset) checkShape() error {
 	case d.Labels == nil && d.Meta.NumClasses != 0 && d.Meta.Parts == nil:
 		return fmt.Errorf("Meta.NumClasses is %d, but there are no labels", d.Meta.NumClasses)
 	}
+	if err := d.checkTargetsShape(); err != nil {
+		return err
+	}
+	if err := d.checkGraphsShape(); err != nil {
+		return err
+	}
 	if err := d.checkEdgeShape(); err != nil {
 		return err
 	}
@@ -239,7 +258,7 @@ func (d *Dataset) checkShape() error {
 			return fmt.Errorf("the sparse features: %s: %s", bad.Array, bad.Why)
 		}
 	}
-	if err := checkWords(&d.Meta); err != nil {
+	if err := checkWords(&d.Meta, d.TargetDim()); err != nil {
 		return err
 	}
 	if err := d.Meta.checkParts(); err != nil {
@@ -249,12 +268,15 @@ func (d *Dataset) checkShape() error {
 }
 
 // checkWords checks the text fields of the metadata.
-func checkWords(m *Metadata) error {
+func checkWords(m *Metadata, targets int) error {
 	if m.Metric != "" && !slices.Contains(Metrics, m.Metric) {
 		return fmt.Errorf("metric is %q; it must be one of %s", m.Metric, strings.Join(Metrics, ", "))
 	}
 	if n := len(m.ClassNames); n > 0 && n != m.NumClasses {
 		return fmt.Errorf("class_names has %d names for %d classes", n, m.NumClasses)
+	}
+	if n := len(m.TargetNames); n > 0 && n != targets {
+		return fmt.Errorf("target_names has %d names for %d targets", n, targets)
 	}
 	return nil
 }
@@ -287,34 +309,38 @@ func load(src source) (*Dataset, error) {
 	if err := d.loadMeta(src); err != nil {
 		return nil, err
 	}
-	m := &d.Meta
 	if err := d.loadGraph(src); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(source) error{d.loadWeights, d.loadEdgeData, d.loadTypes, d.loadFeatures, d.loadLabels, d.loadEdgeSplits, d.loadArrays} {
+	for _, part := range []func(source) error{d.loadWeights, d.loadEdgeData, d.loadTypes, d.loadFeatures, d.loadLabels, d.loadTargets, d.loadSplits, d.loadEdgeSplits, d.loadArrays, d.loadGraphs} {
 		if err := part(src); err != nil {
 			return nil, err
 		}
 	}
-	for _, name := range m.Splits {
+	return d, nil
+}
+
+// loadSplits loads the splits of nodes, or of graphs.
+func (d *Dataset) loadSplits(src source) (err error) {
+	for _, name := range d.Meta.Splits {
 		a, label, err := openNPY(src, splitFile(name), "splits", name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if len(a.shape) != 1 {
-			return nil, readError(label, "its shape is %s; a split is a list of node ids", npy.ShapeString(a.shape))
+			return readError(label, "its shape is %s; a split is a list of node ids", npy.ShapeString(a.shape))
 		}
 		if err := a.expect(label, []npy.Type{npyInt32, npyInt64}, a.shape[0]); err != nil {
-			return nil, err
+			return err
 		}
-		if a.shape[0] > m.NumNodes {
-			return nil, readError(label, "it lists %d nodes, but the graph has %d", a.shape[0], m.NumNodes)
+		if a.shape[0] > d.Meta.NumNodes {
+			return readError(label, "it lists %d nodes, of %d", a.shape[0], d.Meta.NumNodes)
 		}
 		if d.Splits[name], err = d.int32s(&a, label, splitFile(name)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return d, nil
+	return nil
 }
 
 func (d *Dataset) loadMeta(src source) error {
@@ -380,8 +406,10 @@ func (d *Dataset) loadMeta(src source) error {
 		return readError(label, "feature_dim is %d; columns are int32", m.FeatureDim)
 	case m.MultiLabel && m.NumClasses == 0:
 		return readError(label, "multi_label is true, but num_classes is 0")
+	case m.TargetDim < 0 || m.TargetDim > math.MaxInt32:
+		return readError(label, "target_dim is %d; it must lie in [0, %d]", m.TargetDim, math.MaxInt32)
 	}
-	if err := checkWords(m); err != nil {
+	if err := checkWords(m, m.TargetDim); err != nil {
 		return readError(label, "%w", err)
 	}
 	if err := m.checkParts(); err != nil {
@@ -392,6 +420,11 @@ func (d *Dataset) loadMeta(src source) error {
 	}
 	if err := m.checkTypes(); err != nil {
 		return readError(label, "%w", err)
+	}
+	if g := m.Graphs; g != nil {
+		if err := g.checkGraphs(); err != nil {
+			return readError(label, "graphs: %w", err)
+		}
 	}
 	return nil
 }

@@ -57,6 +57,9 @@ func (d *Dataset) SplitSets() int {
 		_, k := splitSet(name)
 		n = max(n, k+1)
 	}
+	if d.Graphs != nil {
+		n = max(n, d.Graphs.SplitSets())
+	}
 	return n
 }
 
@@ -92,11 +95,17 @@ func (d *Dataset) WithSplitSet(k int) (*Dataset, error) {
 			}
 		}
 	}
+	graphs := d.Graphs
+	if graphs != nil {
+		if g, err := graphs.WithSplitSet(k); err == nil {
+			graphs, found = g, true
+		}
+	}
 	if !found {
 		return nil, fmt.Errorf("dataset: %s has no split set %d; it has %d, numbered from 0", d.Name(), k, d.SplitSets())
 	}
 	view := *d
-	view.Splits, view.whole, view.splitSet, view.closer = splits, d, k, nil
+	view.Splits, view.Graphs, view.whole, view.splitSet, view.closer = splits, graphs, d, k, nil
 	view.Meta.Splits = sortedSplits(splits)
 	return &view, nil
 }

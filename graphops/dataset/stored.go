@@ -19,11 +19,22 @@ func (d *Dataset) Stored() bool {
 	if d.Meta.NumClasses != k.classes || d.Meta.Metric != k.metric || !d.Schema().Equal(k.schema) || !reflect.DeepEqual(d.Meta.NodeTypes, k.types) {
 		return false
 	}
+	if g := d.Graphs; g != nil && d.Meta.Graphs != nil && (g.Meta.NumClasses != d.Meta.Graphs.NumClasses || g.Meta.Metric != d.Meta.Graphs.Metric) {
+		return false
+	}
 	base := *d
 	if d.whole != nil {
 		as, err := d.whole.WithSplitSet(d.splitSet)
 		if err != nil || !maps.EqualFunc(as.Splits, d.Splits, func(a, b []int32) bool { return sameMemory(rawBytes(a), rawBytes(b)) }) {
 			return false
+		}
+		if g := d.Graphs; g != nil {
+			if as.Graphs == nil || !maps.EqualFunc(as.Graphs.Splits, g.Splits, func(a, b []int32) bool { return sameMemory(rawBytes(a), rawBytes(b)) }) {
+				return false
+			}
+			whole := *g
+			whole.Splits = d.whole.Graphs.Splits
+			base.Graphs = &whole
 		}
 		base.Splits = d.whole.Splits
 	}

@@ -18,6 +18,9 @@ func LargestComponent(g *graphops.Graph) []int32 { return g.LargestComponent() }
 // everything.
 func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 	n := d.Nodes()
+	if d.Graphs != nil {
+		return nil, fmt.Errorf("dataset: %s has %d graphs, of which single nodes cannot be left out; choose graphs instead (SubsetOfGraphs)", d.Name(), d.NumGraphs())
+	}
 	number := make([]int32, n) // the new number plus 1; 0 means left out
 	for i, v := range ids {
 		if v < 0 || int(v) >= n || i > 0 && v <= ids[i-1] {
@@ -46,6 +49,9 @@ func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 		for _, v := range ids {
 			s.MultiLabels.Data = append(s.MultiLabels.Data, d.MultiLabels.Row(int(v))...)
 		}
+	}
+	if d.Targets != nil {
+		s.Targets = d.Targets.selected(ids)
 	}
 	for name, split := range d.Splits {
 		kept := []int32{}

@@ -38,6 +38,10 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 		return fail(errors.New("there is no dataset with a graph"))
 	case Is(ds):
 		return fail(fmt.Errorf("%s is divided already; divide the undivided dataset", ds.Name()))
+	case ds.Graphs != nil:
+		return fail(fmt.Errorf("%s has %d graphs, which are not divided; train on the whole dataset, of which each worker takes whole graphs", ds.Name(), ds.NumGraphs()))
+	case ds.Targets != nil:
+		return fail(fmt.Errorf("%s has targets of nodes, which parts do not hold yet; train on the whole dataset", ds.Name()))
 	case len(ds.EdgeSplits) > 0:
 		return fail(fmt.Errorf("%s has splits of edges, which parts do not hold yet; train on the whole dataset", ds.Name()))
 	case parts < 1 || len(of) != ds.Nodes():

@@ -1,0 +1,264 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// GraphSpan returns the nodes lo to hi-1 of graph g.
+func (d *Dataset) GraphSpan(g int32) (lo, hi int32) {
+	return int32(d.GraphOffsets[g]), int32(d.GraphOffsets[g+1])
+}
+
+// describeGraphs sets what the metadata says of the graphs of a dataset of many.
+func (d *Dataset) describeGraphs(m *Metadata) {
+	if d.Graphs == nil {
+		return
+	}
+	g := d.Graphs.Meta
+	d.Graphs.describe(&g)
+	g.NumNodes, g.Name = d.NumGraphs(), d.Meta.Name
+	m.Graphs = &g
+}
+
+// checkGraphs checks the metadata of the graphs of a dataset.
+func (m *Metadata) checkGraphs() error {
+	switch {
+	case m.NumNodes < 0 || m.NumNodes >= math.MaxInt32:
+		return fmt.Errorf("num_nodes is %d; it is the number of graphs, in [0, %d]", m.NumNodes, math.MaxInt32-1)
+	case m.NumEdges != 0 || m.EdgeFeatureDim != 0 || len(m.NodeTypes) > 0 || m.Parts != nil || m.Part != nil || len(m.Arrays) > 0 || m.Graphs != nil:
+		return errors.New("graphs have features, labels, targets and splits, and nothing else")
+	case m.FeatureDim < 0 || m.FeatureDim > math.MaxInt32 || m.NumClasses < 0 || m.NumClasses > math.MaxInt32 || m.TargetDim < 0 || m.TargetDim > math.MaxInt32:
+		return fmt.Errorf("feature_dim is %d, num_classes %d and target_dim %d; they must lie in [0, %d]", m.FeatureDim, m.NumClasses, m.TargetDim, math.MaxInt32)
+	case m.FeatureFormat != "" && m.FeatureFormat != FormatCSR && m.FeatureFormat != FormatCSROnes:
+		return fmt.Errorf("feature_format is %q; it must be %q, %q or absent", m.FeatureFormat, FormatCSR, FormatCSROnes)
+	case m.MultiLabel && m.NumClasses == 0:
+		return errors.New("multi_label is true, but num_classes is 0")
+	}
+	if err := checkWords(m, m.TargetDim); err != nil {
+		return err
+	}
+	return checkSplitNames(m.Splits)
+}
+
+// checkGraphsShape returns an error if the sizes of a dataset of many graphs contradict each other.
+func (d *Dataset) checkGraphsShape() error {
+	g, at := d.Graphs, d.GraphOffsets
+	switch {
+	case g == nil && at == nil && d.Meta.Graphs == nil:
+		return nil
+	case g == nil || len(at) == 0:
+		return errors.New("a dataset of many graphs has both GraphOffsets and Graphs")
+	case d.Graph == nil || d.Meta.Parts != nil || d.Meta.Part != nil:
+		return errors.New("a dataset of many graphs is not divided into parts: its graphs are independent, so give each machine some of them")
+	case g.Graph != nil || g.Graphs != nil || g.GraphOffsets != nil || g.NodeFeatures != nil || g.EdgeSplits != nil || g.Arrays != nil:
+		return errors.New("Graphs has features, labels, targets and splits, and nothing else")
+	case len(at)-1 >= math.MaxInt32:
+		return fmt.Errorf("%d graphs, but graphs are numbered by int32", len(at)-1)
+	case at[0] != 0 || at[len(at)-1] != int64(d.Nodes()):
+		return fmt.Errorf("GraphOffsets run from %d to %d; they must run from 0 to the number of nodes, %d", at[0], at[len(at)-1], d.Nodes())
+	}
+	return g.checkRows(len(at) - 1)
+}
+
+// checkRows is the part of checkShape that is about features and labels of n rows.
+func (d *Dataset) checkRows(n int) error {
+	switch {
+	case d.Features != nil && d.Features.Rows != n:
+		return fmt.Errorf("%d rows of features for %d graphs", d.Features.Rows, n)
+	case d.Features != nil && (d.Features.Cols <= 0 || max(len(d.Features.F32), len(d.Features.F16)) != n*d.Features.Cols):
+		return fmt.Errorf("%d feature values of graphs for [%d, %d]", max(len(d.Features.F32), len(d.Features.F16)), n, d.Features.Cols)
+	case d.Features != nil && d.SparseFeatures != nil:
+		return errors.New("graphs have features in both Features and SparseFeatures: set one of them to nil")
+	case d.SparseFeatures != nil && d.SparseFeatures.Rows != n:
+		return fmt.Errorf("%d rows of sparse features for %d graphs", d.SparseFeatures.Rows, n)
+	case d.Labels != nil && d.MultiLabels != nil:
+		return errors.New("graphs have labels in both Labels and MultiLabels: set one of them to nil")
+	case d.MultiLabels != nil && (d.MultiLabels.Rows != n || d.MultiLabels.Cols <= 0 || len(d.MultiLabels.Data) != n*d.MultiLabels.Cols):
+		return fmt.Errorf("labels [%d, %d] of %d elements for %d graphs", d.MultiLabels.Rows, d.MultiLabels.Cols, len(d.MultiLabels.Data), n)
+	case d.Labels != nil && len(d.Labels) != n:
+		return fmt.Errorf("%d labels for %d graphs", len(d.Labels), n)
+	case d.Labels != nil && d.Meta.NumClasses <= 0:
+		return errors.New("graphs have labels, but Graphs.Meta.NumClasses is 0")
+	case d.Labels == nil && d.MultiLabels == nil && d.Meta.NumClasses != 0:
+		return fmt.Errorf("Graphs.Meta.NumClasses is %d, but the graphs have no labels", d.Meta.NumClasses)
+	case d.Targets != nil && (d.Targets.Rows != n || d.Targets.Cols < 1 || len(d.Targets.F32) != n*d.Targets.Cols):
+		return fmt.Errorf("targets [%d, %d] of %d elements for %d graphs", d.Targets.Rows, d.Targets.Cols, len(d.Targets.F32), n)
+	}
+	if err := checkWords(&d.Meta, d.TargetDim()); err != nil {
+		return err
+	}
+	return checkSplitNames(d.SplitNames())
+}
+
+// ofGraphsIn is a source of the files of a dataset's graphs.
+type ofGraphsIn struct{ source }
+
+func (s ofGraphsIn) open(name string) ([]byte, string, error) { return s.source.open(ofGraphs(name)) }
+
+func (d *Dataset) loadGraphs(src source) error {
+	m := d.Meta.Graphs
+	if m == nil {
+		return nil
+	}
+	a, label, err := openNPY(src, graphOffsetsFile, "graphs", fmt.Sprintf("%d of them", m.NumNodes))
+	if err != nil {
+		return err
+	}
+	if err := a.expect(label, []npy.Type{npyInt64}, m.NumNodes+1); err != nil {
+		return err
+	}
+	d.GraphOffsets = view[int64](a.data)
+	if first, last := d.GraphOffsets[0], d.GraphOffsets[m.NumNodes]; first != 0 || last != int64(d.Meta.NumNodes) {
+		return readError(label, "it runs from %d to %d; it must run from 0 to the number of nodes, %d", first, last, d.Meta.NumNodes)
+	}
+	d.Graphs = &Dataset{Meta: *m, Splits: map[string][]int32{}, known: &known{wide: map[string][]int64{}}}
+	for _, part := range []func(source) error{d.Graphs.loadFeatures, d.Graphs.loadLabels, d.Graphs.loadTargets, d.Graphs.loadSplits} {
+		if err := part(ofGraphsIn{src}); err != nil {
+			return err
+		}
+	}
+	for name, wide := range d.Graphs.known.wide {
+		d.known.wide[ofGraphs(name)] = wide
+	}
+	d.Graphs.known = nil
+	return nil
+}
+
+// checkGraphs reads the offsets of a dataset of many graphs, and finds edges between two of them.
+func (d *Dataset) checkGraphs(r *reading) error {
+	if d.Graphs == nil {
+		return nil
+	}
+	if err := d.checkGraphOffsets(r); err != nil {
+		return err
+	}
+	graphs, indptr := d.NumGraphs(), d.Graph.Indptr
+	for lo := 0; lo < graphs; lo += checkStep {
+		n := min(checkStep, graphs-lo)
+		if err := r.next(0); err != nil { // checkGraph has counted the edges
+			return err
+		}
+		if i := firstBad(n, 1<<10, func(i int) bool { return d.leavesGraph(int32(lo+i)) >= 0 }); i >= 0 {
+			e := d.leavesGraph(int32(lo + i))
+			v, _ := slices.BinarySearchFunc(indptr, e, func(at, e int64) int {
+				if at > e {
+					return 1
+				}
+				return -1
+			})
+			return d.wrong(indicesFile, "entry %d: the edge %d → %d leads out of its graph: node %d is of graph %d, whose nodes are %d to %d", e, d.Graph.Indices[e], v-1, v-1, lo+i, d.GraphOffsets[lo+i], d.GraphOffsets[lo+i+1]-1)
+		}
+	}
+	return d.checkGraphAnswers(r)
+}
+
+// leavesGraph returns the position of the first edge into graph g from another one, -1 if there is none.
+func (d *Dataset) leavesGraph(g int32) int64 {
+	lo, hi := d.GraphSpan(g)
+	for e := d.Graph.Indptr[lo]; e < d.Graph.Indptr[hi]; e++ {
+		if u := d.Graph.Indices[e]; u < lo || u >= hi {
+			return e
+		}
+	}
+	return -1
+}
+
+func (d *Dataset) checkGraphOffsets(r *reading) error {
+	at := d.GraphOffsets
+	if err := r.next(8 * int64(len(at))); err != nil {
+		return err
+	}
+	if i := firstBad(len(at)-1, 1<<14, func(i int) bool { return at[i] > at[i+1] || at[i] < 0 || at[i+1] > int64(d.Nodes()) }); i >= 0 {
+		return d.wrong(graphOffsetsFile, "entry %d is %d and the next is %d; the offsets must ascend from 0 to %d", i, at[i], at[i+1], d.Nodes())
+	}
+	return nil
+}
+
+// checkGraphAnswers checks the offsets, features, labels, targets and splits of the graphs of a dataset of many.
+func (d *Dataset) checkGraphAnswers(r *reading) error {
+	if d.Graphs == nil {
+		return nil
+	}
+	if err := d.checkGraphOffsets(r); err != nil {
+		return err
+	}
+	g := d.namedGraphs()
+	for _, check := range []func(*reading) error{g.checkLabels, g.checkMultiLabels, g.checkTargets, g.checkFeatures, g.checkSparse, g.checkSplits} {
+		if err := check(r); err != nil {
+			return fmt.Errorf("%w (of graphs, in the files named graph_…)", err)
+		}
+	}
+	return nil
+}
+
+// namedGraphs returns Graphs with what errors name.
+func (d *Dataset) namedGraphs() *Dataset {
+	g := *d.Graphs
+	g.Meta.NumNodes, g.Meta.Name, g.dir = d.NumGraphs(), d.Meta.Name, d.dir
+	g.Meta.OverlappingSplits = g.Meta.OverlappingSplits || d.Meta.OverlappingSplits
+	return &g
+}
+
+// SubsetOfGraphs returns the dataset of the graphs ids, which must ascend: its graph i is graph ids[i], with all its nodes
+// and edges, and its splits of graphs contain only these. It shares no memory with d and has no directory.
+//
+// It returns an error for a dataset that is one graph, and if ids do not ascend or name a graph that does not exist. Cost: one
+// pass over everything.
+func (d *Dataset) SubsetOfGraphs(ids []int32) (*Dataset, error) {
+	if d.Graphs == nil {
+		return nil, fmt.Errorf("dataset: %s is one graph, not a dataset of many; choose nodes instead (Subset)", d.Name())
+	}
+	var nodes []int32
+	at := []int64{0}
+	for i, g := range ids {
+		if g < 0 || int(g) >= d.NumGraphs() || i > 0 && g <= ids[i-1] {
+			return nil, fmt.Errorf("dataset: %s: entry %d of the graphs to keep is %d; the graphs must ascend, from 0 to %d", d.Name(), i, g, d.NumGraphs()-1)
+		}
+		lo, hi := d.GraphSpan(g)
+		for v := lo; v < hi; v++ {
+			nodes = append(nodes, v)
+		}
+		at = append(at, int64(len(nodes)))
+	}
+	whole := *d
+	whole.Graphs, whole.GraphOffsets = nil, nil
+	s, err := whole.Subset(nodes)
+	if err != nil {
+		return nil, err
+	}
+	of := *d.Graphs
+	of.Meta.NumNodes = d.NumGraphs()
+	of.Graph = &graphops.Graph{Indptr: make([]int64, d.NumGraphs()+1)}
+	graphs, err := of.Subset(ids)
+	if err != nil {
+		return nil, err
+	}
+	graphs.Graph = nil
+	s.Graphs, s.GraphOffsets = graphs, at
+	s.Describe()
+	return s, nil
+}
+
+// ErrNoGraphs is the error of what needs a dataset of many graphs for a dataset that is one graph.
+var ErrNoGraphs = errors.New("it is one graph, not a dataset of many graphs")
+
+// GraphOf returns the number of the graph of each node, in new memory.
+func (d *Dataset) GraphOf() []int32 {
+	of := make([]int32, d.Nodes())
+	parallel.For(0, d.NumGraphs(), 1<<12, func(lo, hi int) {
+		for g := lo; g < hi; g++ {
+			for v := d.GraphOffsets[g]; v < d.GraphOffsets[g+1]; v++ {
+				of[v] = int32(g)
+			}
+		}
+	})
+	return of
+}
+
