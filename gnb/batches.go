@@ -61,6 +61,10 @@ type Loader struct {
 	// row for each of them, with neighbours of its own. [Batch].Trees says whose tree a row is in. Seeds with times need
 	// it; see [Seeds]. Cooperative batches are refused, and a GPU leaves the sampling to the CPU.
 	Disjoint bool `json:",omitempty"`
+	// Induced makes batches of the seeds and the edges between them alone, without sampling: the graphs of a dataset of many,
+	// or clusters of one graph. All layers compute on the one block. See [sample.Induced]. On the CPU, of graphs that are whole
+	// in each worker; Fanouts and samplers are refused.
+	Induced bool `json:",omitempty"`
 	// Ahead is the number of batches prepared ahead of the one in use; 0 means 2. It bounds the
 	// memory that batches use.
 	Ahead int `json:",omitempty"`
@@ -385,7 +389,7 @@ func (w *Worker) sampler(l feed.Loader, purpose philox.Purpose) (s sample.Batche
 	if l.Cooperative || w.job.Divided && !(within && divided.IsFar(w.ds)) || w.feed.fetcher.Together(within) {
 		w.check(w.team().Within(within).Enter())
 	}
-	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose, Cooperative: l.Cooperative, Disjoint: l.Disjoint, Owners: l.Owners, InputHalo: l.Cooperative && l.InputHalo, Within: within && w.job.Divided}
+	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose, Cooperative: l.Cooperative, Disjoint: l.Disjoint, Induced: l.Induced, Owners: l.Owners, InputHalo: l.Cooperative && l.InputHalo, Within: within && w.job.Divided}
 	s, end, err := w.feed.samplers.Get(key, func(key feed.Key) (sample.Batcher, error) {
 		s, err := w.deviceSampler(key)
 		if err == nil && s == nil {
@@ -413,6 +417,9 @@ func (w *Worker) hostSampler(k feed.Key) (sample.Batcher, error) {
 	}
 	if w.job.Divided {
 		return w.team().Within(w.loop.InLoop()).Divided(c)
+	}
+	if k.Induced {
+		return sample.NewInduced(w.ds.Graph, c)
 	}
 	return sample.New(w.ds.Graph, c)
 }

@@ -52,7 +52,7 @@ func (w *Worker) hostFeeds() bool {
 // deviceSampler returns the device's sampler for a loop. It is nil if the CPU must sample because
 // the program has a custom Picker or FrontierPicker, the batch is cooperative, or the host feeds the device.
 func (w *Worker) deviceSampler(k feed.Key) (sample.Batcher, error) {
-	if w.gpu == nil || k.Frontier != nil || k.Cooperative || w.hostFeeds() {
+	if w.gpu == nil || k.Frontier != nil || k.Cooperative || k.Induced || w.hostFeeds() {
 		return nil, nil
 	}
 	s, err := w.gpu.Sampler(sample.Config{

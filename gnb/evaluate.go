@@ -319,6 +319,38 @@ func (w *Worker) Outputs(net Network, g graphops.Slicer, use func(rows []float32
 	return err
 }
 
+// EvaluateOf goes through items in their order, in mini-batches as [Worker.BatchesOf] makes them, and calls use with each batch of
+// this worker. During the call, Forward and Pass of the network make passes of evaluation: without dropout, with the running
+// statistics of batch norms, and with the averaged weights if the optimiser keeps some. Sampled neighbours do not depend on the
+// epoch. name is what the progress is called. It returns the first error of use on this worker.
+//
+// An item is at one worker, as by Items.Size, and its outputs do not depend on the others of its batch unless its neighbours are
+// sampled. Collective.
+func (w *Worker) EvaluateOf(net Network, name string, each Items, l Loader, use func(b *Batch) error) (err error) {
+	n := w.netOf(net, "EvaluateOf")
+	l.InOrder = true
+	p, err := w.planOfItems(each, l)
+	w.check(err)
+	w.stage(runfile.StageEvaluate)
+	w.check(n.params.Agree(w.comm, w.site("running statistics")))
+	defer w.stage(runfile.StageProgram)
+	n.averaged(func() {
+		n.eval.batches = true
+		defer func() { n.eval.batches = false }()
+		progress := w.Progress("evaluate "+name, p.steps)
+		for b, failed := range w.load(p, philox.Evaluate, 0, 0, 0) {
+			w.check(failed)
+			w.stage(runfile.StageEvaluate)
+			w.stopIfAsked()
+			if err == nil && len(b.Items) > 0 {
+				err = mapped.Guard(func() error { return use(b) })
+			}
+			progress(b.Step + 1)
+		}
+	})
+	return err
+}
+
 // OnHost calls use in the stage "evaluate", with the network's parameters in host memory, equal on all ranks, and the number
 // of threads of the worker. It returns the error of use. Collective.
 func (w *Worker) OnHost(net Network, use func(threads int) error) (err error) {

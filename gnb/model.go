@@ -172,9 +172,11 @@ type evaluation struct {
 	// onHost evaluates on the CPU, because the device has no room for a layer's rows or for the
 	// features.
 	onHost bool
-	pass   *nn.Fwd // made when needed
-	widths []int   // columns of the layers' outputs
-	layers int     // the number of layers to compute; 0 means all
+	// batches says that passes are those of [Worker.EvaluateOf].
+	batches bool
+	pass    *nn.Fwd // made when needed
+	widths  []int   // columns of the layers' outputs
+	layers  int     // the number of layers to compute; 0 means all
 }
 
 func (n *network) net() *network { return n }
@@ -220,6 +222,11 @@ func (n *network) Forward(b *Batch) *nn.Tensor {
 func (n *network) Pass(b *Batch) (*nn.Fwd, *nn.Tensor) {
 	n.w.checkBatch(b, n)
 	n.w.complete(b)
+	if n.eval.batches {
+		f := n.evalFwd()
+		f.Reset(n.config(false, 0, b.Step))
+		return f, n.input(f, b)
+	}
 	n.start(b)
 	return n.fwd, n.trainInput(b)
 }

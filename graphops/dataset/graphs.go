@@ -261,4 +261,3 @@ func (d *Dataset) GraphOf() []int32 {
 	})
 	return of
 }
-

@@ -62,6 +62,7 @@ var (
 	_ Batcher = (*Sampler)(nil)
 	_ Batcher = (*Cooperative)(nil)
 	_ Batcher = (*Divided)(nil)
+	_ Batcher = (*Induced)(nil)
 )
 
 // trees are the trees of a batch of disjoint trees, by seed. The zero value is a batch without.

@@ -22,6 +22,7 @@ type Loader struct {
 	Owners         sample.Owners
 	InputHalo      bool
 	Disjoint       bool
+	Induced        bool
 	Ahead          int
 }
 
@@ -48,6 +49,16 @@ func (l Loader) Complete(s Setting) (_ Loader, steps int, err error) {
 	}
 	if l.Cooperative && l.Disjoint {
 		return l, 0, errors.New("gnb: a cooperative batch saves the work of nodes that several seeds reach, and disjoint trees have none; leave Cooperative or Disjoint out")
+	}
+	if l.Induced {
+		switch {
+		case l.Fanouts != nil || l.Sampler != nil || l.Frontier != nil:
+			return l, 0, errors.New("gnb: an induced batch has all edges between its seeds, and samples nothing; leave Fanouts and samplers out")
+		case l.Cooperative || l.Disjoint:
+			return l, 0, errors.New("gnb: an induced batch has each of its seeds once, at one worker; leave Cooperative and Disjoint out")
+		case s.Parts != nil:
+			return l, 0, errors.New("gnb: an induced batch needs the edges and features of its seeds, and the dataset is divided into parts; train on the whole dataset")
+		}
 	}
 	if l.Cooperative {
 		if err := CheckCooperative(s.Virtual, l.Frontier); err != nil {
@@ -82,6 +93,12 @@ func (l Loader) hops(s Setting) (_ Loader, err error) {
 		if l.Hops, err = s.Depth(); err != nil && hopsOf(l.Sampler) == 0 {
 			return l, err
 		}
+	}
+	if l.Induced {
+		if l.Hops == 0 {
+			return l, errors.New("gnb: a Loader of induced batches needs Hops, the number of layers, when no network has been made before")
+		}
+		return l, nil
 	}
 	if l.Sampler == nil && l.Frontier == nil {
 		if l.Fanouts == nil {
