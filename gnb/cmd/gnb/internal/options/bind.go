@@ -110,6 +110,8 @@ func define(fs *flag.FlagSet, name, help string, field any) {
 		fs.Var(&fanouts{to: p}, name, help)
 	case *[]int64:
 		fs.Var((*times)(p), name, help)
+	case *[]float64:
+		fs.Var((*quantiles)(p), name, help)
 	case *[]string:
 		fs.Var((*tags)(p), name, help)
 	case *[]float32:
