@@ -250,6 +250,12 @@ func everyMethod(w *gnb.Worker) map[string]func() {
 				w.Fail(fmt.Errorf("the sum over %v ranks is %v", n, v))
 			}
 		},
+		"AllGather": func() {
+			all := w.AllGather([]byte(fmt.Sprint("rank ", w.Rank())))
+			if len(all) != w.World() || string(all[1]) != "rank 1" {
+				w.Fail(fmt.Errorf("the bytes of all ranks are %q", all))
+			}
+		},
 		"Log":      func() { w.Log("x", 1, "y", 2.5) },
 		"Printf":   func() { w.Printf("hello from rank %d", w.Rank()) },
 		"Result":   func() { w.Result("answer", 42) },

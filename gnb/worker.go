@@ -184,6 +184,14 @@ func (w *Worker) AllReduce(v []float64) {
 	w.check(collective.SumFloat64(w.comm, w.site("all-reduce"), v))
 }
 
+// AllGather returns the bytes that each rank gave, in the order of ranks, to combine what ranks have counted exactly (see
+// [metrics.Tally]). They are valid until the next collective call. Collective.
+func (w *Worker) AllGather(b []byte) [][]byte {
+	all, err := w.comm.AllGather(w.site("all-gather"), b)
+	w.check(err)
+	return all
+}
+
 // boundary is called between two iterations, when the whole state of a checkpoint belongs to
 // position w.loop.Pos. It writes a checkpoint that is due, and prepares one for an interrupt; it
 // always prepares one if always is set, because the program may then be busy for long.

@@ -50,6 +50,7 @@ var areas = []area{
 	{"gnb/parts", "datasets divided into parts"},
 	{"gnb/links", "training that predicts links"},
 	{"gnb/kg", "training on knowledge graphs"},
+	{"gnb/numbers", "training that predicts numbers"},
 	{"gnb/budget", "a sampler with budgets of nodes by type"},
 	{"gnb/flight", "graphs as Arrow tables"},
 	{"gnb/tables", "datasets of tables"},
@@ -101,7 +102,7 @@ var drawing = []string{"gnb/internal/boards", "gnb/internal/live", "gnb/internal
 // userAreas lists the areas written like user code: of the module they may import only these packages.
 var (
 	userAreas = []string{"tutorials"}
-	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/tables", "gnb/report", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
+	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/numbers", "gnb/tables", "gnb/report", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
 )
 
 // heavy lists modules that package gnb must not reach, with the reason. They are compared with the

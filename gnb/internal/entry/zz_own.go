@@ -47,6 +47,7 @@ gnb/kg
 gnb/links
 gnb/monitor
 gnb/monitor/load
+gnb/numbers
 gnb/parts
 gnb/plan
 gnb/published
