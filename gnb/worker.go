@@ -184,10 +184,10 @@ func (w *Worker) AllReduce(v []float64) {
 	w.check(collective.SumFloat64(w.comm, w.site("all-reduce"), v))
 }
 
-// AllGather returns the bytes that each rank gave, in the order of ranks, to combine what ranks have counted exactly (see
-// [metrics.Tally]). They are valid until the next collective call. Collective.
-func (w *Worker) AllGather(b []byte) [][]byte {
-	all, err := w.comm.AllGather(w.site("all-gather"), b)
+// AllGather returns what each rank gives, in the order of ranks and in new memory: for what a task counts on its own items, which
+// every rank then combines in the same order. Collective.
+func (w *Worker) AllGather(mine []byte) [][]byte {
+	all, err := w.comm.AllGather(w.site("all-gather"), mine)
 	w.check(err)
 	return all
 }

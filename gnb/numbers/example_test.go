@@ -37,7 +37,7 @@ func ExamplePredict() {
 	run := gnb.Must(numbers.Train(ctx, ds, numbers.Options{OptimizerOptions: gnb.OptimizerOptions{Epochs: 2}, LossOptions: numbers.LossOptions{Loss: "quantile", Quantiles: []float64{0.1, 0.9}}, LaunchOptions: gnb.LaunchOptions{Quiet: true}}))
 	p := gnb.Must(numbers.Predict(ctx, run, ds, gnb.InferOptions{Quiet: true}))
 	fmt.Println(p.Names, len(p.Rows.Row(0)))
-	// Output: [distance q0.1 distance q0.9] 2
+	// Output: [distance_q0.1 distance_q0.9] 2
 }
 
 func ExampleInfer() {

@@ -30,7 +30,7 @@ import (
 // Predictions are the numbers that a network predicts for the nodes of a dataset, in the unit of the targets.
 type Predictions struct {
 	// Names are those of the columns: of each target, in turn, its name or number; with Quantiles, a column for each of them,
-	// such as "price q0.9".
+	// such as "price_q0.9".
 	Names []string
 	// Rows [nodes, Names] are the predictions.
 	Rows *dataset.Matrix
@@ -186,13 +186,13 @@ func (o *recorded) columnNames() (names []string) {
 	for _, target := range o.Options.Targets {
 		name := phrase.CleanLine(target)
 		if _, err := strconv.Atoi(name); err == nil {
-			name = "target " + name
+			name = "target_" + name
 		}
 		if len(o.Quantiles) == 0 {
 			names = append(names, name)
 		}
 		for _, q := range o.Quantiles {
-			names = append(names, name+" q"+strconv.FormatFloat(q, 'g', -1, 64))
+			names = append(names, name+"_q"+strconv.FormatFloat(q, 'g', -1, 64))
 		}
 	}
 	return names

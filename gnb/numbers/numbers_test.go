@@ -154,7 +154,7 @@ func TestPredict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(p.Names, ","); got != "price q0.25,price q0.5,mean weight q0.25,mean weight q0.5" || p.Rows.Rows != 1000 {
+	if got := strings.Join(p.Names, ","); got != "price_q0.25,price_q0.5,mean weight_q0.25,mean weight_q0.5" || p.Rows.Rows != 1000 {
 		t.Fatalf("the columns are %s of %d rows", got, p.Rows.Rows)
 	}
 	had, err := numbers.OptionsOf(run)
@@ -188,7 +188,7 @@ func TestPredict(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "p.csv"))
-	if lines := strings.Split(string(text), "\n"); err != nil || len(lines) != 1002 || lines[0] != "id,price q0.25,price q0.5,mean weight q0.25,mean weight q0.5" || !strings.HasPrefix(lines[1], "0,") {
+	if lines := strings.Split(string(text), "\n"); err != nil || len(lines) != 1002 || lines[0] != "id,price_q0.25,price_q0.5,mean weight_q0.25,mean weight_q0.5" || !strings.HasPrefix(lines[1], "0,") {
 		t.Errorf("%d lines, first %q, %v", len(lines), lines[:2], err)
 	}
 }

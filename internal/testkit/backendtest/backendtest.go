@@ -62,6 +62,7 @@ func run(t *testing.T, be ops.Backend, slow bool) {
 			})
 		}
 	}
+	t.Run("groups", func(t *testing.T) { runGroups(t, be) })
 	t.Run("Affine", func(t *testing.T) { runAffine(t, be, slow) })
 	t.Run("accumulation", func(t *testing.T) { runAccumulate(t, be) })
 	t.Run("parameters", func(t *testing.T) { runParams(t, be) })
