@@ -100,6 +100,7 @@ func (numberPrediction) Train(ctx context.Context, ds *gnb.Dataset, o Options) (
 }
 
 func (numberPrediction) SharedOptions(o Options) gnb.TrainOptions {
+	o.Metric = cmp.Or(o.Metric, "mae")
 	return task.SharedOptions(recorded{Options: o})
 }
 

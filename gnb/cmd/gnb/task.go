@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/numbers"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -34,18 +35,21 @@ type task struct {
 	// train trains on it.
 	train func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error)
 
-	// metric is the default metric; "" is the dataset's.
+	// sets says that a dataset can have several sets of splits for the task, of which --split chooses one.
+	sets bool
+	// metric is the default metric; "" is the dataset's. lower says that lower values of it are better.
 	metric string
+	lower  bool
 	// finish finishes the options of a trial of a sweep, and search searches: trial returns the task with a trial's options.
 	finish func(fs *flag.FlagSet, ds *dataset.Dataset) error
 	search func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, o sweep.Options) (*sweep.Study, error)
 }
 
 // taskNames are the names of the tasks, the default first.
-var taskNames = []string{"nodes", "links", "triples"}
+var taskNames = []string{"nodes", "links", "triples", "numbers"}
 
 // taskOfProgram are the names of tasks by the programs that their runs record.
-var taskOfProgram = map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples"}
+var taskOfProgram = map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples", numbers.TrainProgram: "numbers"}
 
 // newTask makes a task by its name.
 func newTask(name string) (*task, error) {
@@ -53,7 +57,7 @@ func newTask(name string) (*task, error) {
 	case "nodes":
 		o, model := &options.Nodes{}, gnb.AnyModel(nil)
 		return &task{
-			name: name, options: o, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
+			name: name, options: o, launch: &o.LaunchOptions, eval: &o.EvaluationOptions, sets: true,
 			take: func(run *runs.Run) (any, error) {
 				name, had, err := gnb.OptionsOf(run)
 				if err != nil {
@@ -105,16 +109,32 @@ func newTask(name string) (*task, error) {
 				return sweep.RunTask(ctx, ds, kg.Task, func(t *sweep.Trial) kg.Options { return *trial(t).options.(*kg.Options) }, so)
 			},
 		}, nil
+	case "numbers":
+		o := &numbers.Options{}
+		return &task{
+			name: name, options: o, defaults: map[string]string{"metric": "mae"}, launch: &o.LaunchOptions, eval: &o.EvaluationOptions, sets: true,
+			take: func(run *runs.Run) (any, error) { had, err := numbers.OptionsOf(run); return &had, err },
+			load: func(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (*dataset.Dataset, error) {
+				options.SpreadFanouts(fs, o.Layers)
+				return options.LoadSplitSet(ctx, out, spec, options.SplitOf(fs))
+			},
+			train:  func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) { return numbers.Train(ctx, ds, *o) },
+			metric: "mae", lower: true,
+			finish: func(fs *flag.FlagSet, _ *dataset.Dataset) error { options.SpreadFanouts(fs, o.Layers); return nil },
+			search: func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
+				return sweep.RunTask(ctx, ds, numbers.Task, func(t *sweep.Trial) numbers.Options { return *trial(t).options.(*numbers.Options) }, so)
+			},
+		}, nil
 	}
 	return nil, cli.Usagef("--task is %q; it is %s", name, strings.Join(taskNames, ", "))
 }
 
 // flags makes the flags of the task.
 func (t *task) flags(fs *flag.FlagSet, but ...string) {
-	fs.String("task", t.name, "what to predict: nodes (their classes), links or triples")
+	fs.String("task", t.name, "what to predict: nodes (classes), links, triples, or nodes' numbers")
 	options.Bind(fs, t.options, but...)
 	options.Defaults(fs, t.defaults)
-	if t.name == "nodes" {
+	if t.sets {
 		options.SplitFlag(fs)
 	}
 }
@@ -128,7 +148,7 @@ func (t *task) takeFlags(fs *flag.FlagSet, run *runs.Run) error {
 	options.Take(fs, t.options, had)
 	split := false
 	fs.Visit(func(f *flag.Flag) { split = split || f.Name == "split" })
-	if t.name == "nodes" && !split {
+	if t.sets && !split {
 		return fs.Set("split", strconv.Itoa(run.Config.SplitSet))
 	}
 	return nil

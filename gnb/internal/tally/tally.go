@@ -152,7 +152,7 @@ func Lower(name string) bool {
 	if m, err := Declared.Get(name); Declared.Has(name) && err == nil {
 		return m.Lower
 	}
-	return false
+	return slices.ContainsFunc(metrics.Numbers, func(m metrics.Metric) bool { return m.Name == name && m.Lower })
 }
 
 // Known reports whether there is a metric of nodes of that name in runs.

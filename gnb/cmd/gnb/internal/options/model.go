@@ -22,14 +22,18 @@ type Nodes struct {
 // SplitFlag makes the flag of the set of splits of nodes.
 func SplitFlag(fs *flag.FlagSet) { fs.Int("split", 0, "set of splits, for a dataset with several") }
 
-// Load finishes the options after parsing, loads the dataset with the set of splits that the flags choose, and returns the
-// model too.
-func (o *Nodes) Load(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (gnb.AnyModel, *dataset.Dataset, error) {
-	set := 0
+// SplitOf returns the set of splits that the flags choose.
+func SplitOf(fs *flag.FlagSet) (set int) {
 	if f := fs.Lookup("split"); f != nil {
 		set, _ = strconv.Atoi(f.Value.String())
 	}
-	ds, err := LoadSplitSet(ctx, out, spec, set)
+	return set
+}
+
+// Load finishes the options after parsing, loads the dataset with the set of splits that the flags choose, and returns the
+// model too.
+func (o *Nodes) Load(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (gnb.AnyModel, *dataset.Dataset, error) {
+	ds, err := LoadSplitSet(ctx, out, spec, SplitOf(fs))
 	if err != nil {
 		return nil, nil, err
 	}
