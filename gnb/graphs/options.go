@@ -155,7 +155,7 @@ func (o *recorded) complete(ds *gnb.Dataset) error {
 			return err
 		}
 		o.Metric = cmp.Or(o.Metric, metrics.MAEMetric.Name)
-		if _, err := numberMetric(o.Metric); err != nil {
+		if _, err := numbers.MetricOf(o.Metric); err != nil {
 			return err
 		}
 		o.Out = o.LossOptions.Columns(g.Targets.Cols)
@@ -184,16 +184,4 @@ func labelled(g *gnb.Dataset, i int32) bool {
 		return slices.ContainsFunc(g.MultiLabels.Row(int(i)), func(y int8) bool { return y >= 0 })
 	}
 	return g.Labels[i] >= 0
-}
-
-// numberMetric returns the metric of numbers of a name.
-func numberMetric(name string) (metrics.Metric, error) {
-	var names []string
-	for _, m := range metrics.Numbers {
-		if m.Name == name {
-			return m, nil
-		}
-		names = append(names, m.Name)
-	}
-	return metrics.Metric{}, fmt.Errorf("graphs: Metric is %q; numbers are measured by %s", name, strings.Join(names, ", "))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/numbers"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -27,8 +28,6 @@ type task struct {
 	// defaults are those that differ from the ones of nodes, for the help.
 	defaults map[string]string
 	launch   *gnb.LaunchOptions
-	// sets says that the dataset can have several sets of splits, of which the flag --split chooses one.
-	sets bool
 	eval *gnb.EvaluationOptions
 	// take returns the options of a run of the task.
 	take func(run *runs.Run) (any, error)
@@ -37,18 +36,21 @@ type task struct {
 	// train trains on it.
 	train func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error)
 
-	// metric is the default metric; "" is the dataset's.
+	// sets says that a dataset can have several sets of splits for the task, of which --split chooses one.
+	sets bool
+	// metric is the default metric; "" is the dataset's. lower says that lower values of it are better.
 	metric string
+	lower  bool
 	// finish finishes the options of a trial of a sweep, and search searches: trial returns the task with a trial's options.
 	finish func(fs *flag.FlagSet, ds *dataset.Dataset) error
 	search func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, o sweep.Options) (*sweep.Study, error)
 }
 
 // taskNames are the names of the tasks, the default first.
-var taskNames = []string{"nodes", "links", "triples", "graphs"}
+var taskNames = []string{"nodes", "links", "triples", "numbers", "graphs"}
 
 // taskOfProgram are the names of tasks by the programs that their runs record.
-var taskOfProgram = map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples", graphs.TrainProgram: "graphs"}
+var taskOfProgram = map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples", numbers.TrainProgram: "numbers", graphs.TrainProgram: "graphs"}
 
 // newTask makes a task by its name.
 func newTask(name string) (*task, error) {
@@ -89,6 +91,13 @@ func newTask(name string) (*task, error) {
 		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, kg.Task, nil)
 		t.defaults = map[string]string{"batch": "128", "epochs": "100", "lr": "0.003", "eval-every": "10", "metric": "mrr", "dropout": "none"}
 		t.metric = "mrr"
+		return t, nil
+	case "numbers":
+		o := &numbers.Options{}
+		spread := func(fs *flag.FlagSet) { options.SpreadFanouts(fs, o.Layers) }
+		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, numbers.Task, spread)
+		t.defaults = map[string]string{"metric": "mae"}
+		t.sets, t.metric, t.lower = true, "mae", true
 		return t, nil
 	case "graphs":
 		o := &graphs.Options{}

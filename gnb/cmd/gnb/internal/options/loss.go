@@ -108,30 +108,6 @@ func (w *classWeights) String() string {
 	return strings.Join(parts, ",")
 }
 
-// quantiles is the value of --quantiles.
-type quantiles []float64
-
-func (q *quantiles) String() string {
-	var s []string
-	for _, x := range *q {
-		s = append(s, strconv.FormatFloat(x, 'g', -1, 64))
-	}
-	return strings.Join(s, ",")
-}
-
-// Set implements [flag.Value].
-func (q *quantiles) Set(text string) error {
-	*q = nil
-	for _, x := range strings.Split(text, ",") {
-		v, err := strconv.ParseFloat(strings.TrimSpace(x), 64)
-		if err != nil || v != v {
-			return fmt.Errorf("%q is not a number; give some between 0 and 1, as in 0.1,0.5,0.9", x)
-		}
-		*q = append(*q, v)
-	}
-	return nil
-}
-
 // times is the value of --times.
 type times []int64
 
