@@ -102,6 +102,16 @@ func Train(ctx context.Context, ds *gnb.Dataset, o Options) (*runs.Run, error) {
 // Train resumes the run. OptionsOf fails for a run of another program.
 func OptionsOf(r *runs.Run) (Options, error) { return Task.OptionsOf(r) }
 
+// MetricOf returns the metric by which [Train] chooses the best epoch on a dataset, unless Metric names another; predict is
+// Options.Predict.
+func MetricOf(ds *gnb.Dataset, predict string) gnb.Metric {
+	g := ds.Graphs
+	if g == nil || predict == "targets" || predict == "" && g.Labels == nil && g.MultiLabels == nil {
+		return metrics.MAEMetric
+	}
+	return tally.Metric(g)
+}
+
 // Trained reports whether a run is one of [Train].
 func Trained(r *runs.Run) bool { return r != nil && r.Config.Program == TrainProgram }
 
