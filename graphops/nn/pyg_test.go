@@ -124,6 +124,10 @@ func pygModels() map[string]struct {
 	edged("transformer mean, beta, edges", NewTransformerWith(5, 3, TransformerOptions{Heads: 4, Mean: true, Beta: true, EdgeDim: 2}), 2, 7)
 	conv("transformer beta", NewTransformerWith(5, 3, TransformerOptions{Heads: 2, Beta: true}), false)
 	edged("transformer without bias, edges", NewTransformerWith(5, 3, TransformerOptions{Heads: 2, NoBias: true, EdgeDim: 2}), 2, 7)
+	conv("resgated", NewResGated(5, 3, 0), false)
+	edged("resgated, edges", NewResGated(5, 3, 2), 2, 7)
+	edged("gatedgcn", gatedBoth{NewGatedGCN(5, 3, 0)}, 2, 7)
+	edged("gatedgcn, edges", gatedBoth{NewGatedGCN(5, 3, 2)}, 2, 7)
 	conv("gin", NewGINWith(NewPerceptron(5, 4, 3), GINOptions{Eps: 0.25}), false)
 	conv("gin trained", NewGINWith(NewPerceptron(5, 4, 3), GINOptions{TrainEps: true}), false)
 	conv("graph", NewGraphConv(5, 3), false)
@@ -175,6 +179,18 @@ func pygModels() map[string]struct {
 	model("gin model, batch norm", NewGINModel(s), true)
 	model("sage model, batch norm", NewSAGEModel(s), true)
 	return m
+}
+
+// gatedBoth returns the rows of nodes of a GatedGCNConv and, next to them, the sums of its rows of edges.
+type gatedBoth struct{ *GatedGCNConv }
+
+func (g gatedBoth) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
+	var edge *Tensor
+	if g.C != nil {
+		edge = f.EdgeInput(b, 2)
+	}
+	y, e := g.ForwardEdges(f, b, h, edge)
+	return f.Concat(y, f.AggregateEdges(b, e, Sum))
 }
 
 // Names, shapes, outputs, gradients and running statistics equal PyG's.

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 import torch_geometric
 from torch_geometric.nn import (
     GAT, GCN, GIN, AttentionalAggregation, BatchNorm, GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, GraphConv, GraphSAGE, LayerNorm,
-    Set2Set, TransformerConv, global_add_pool
+    ResGatedGraphConv, Set2Set, TransformerConv, global_add_pool
 )
 from torch_geometric.nn.models import MLP
 
@@ -82,6 +82,32 @@ case("transformer heads, edges", TransformerConv(IN, OUT, heads=4, edge_dim=EDGE
 case("transformer mean, beta, edges", TransformerConv(IN, OUT, heads=4, concat=False, beta=True, edge_dim=EDGE), edged)
 case("transformer beta", TransformerConv(IN, OUT, heads=2, beta=True), plain)
 case("transformer without bias, edges", TransformerConv(IN, OUT, heads=2, bias=False, edge_dim=EDGE), edged)
+case("resgated", ResGatedGraphConv(IN, OUT), plain)
+case("resgated, edges", ResGatedGraphConv(IN, OUT, edge_dim=EDGE), edged)
+
+
+class GatedGCN(torch.nn.Module):
+    """The layer of GraphGPS, without what surrounds it: its rows of nodes and, next to them, sums of its rows of edges."""
+
+    def __init__(self, edge_dim):
+        super().__init__()
+        self.A, self.B, self.D, self.E = (torch.nn.Linear(IN, OUT) for _ in range(4))
+        if edge_dim:
+            self.C = torch.nn.Linear(edge_dim, OUT)
+
+    def forward(self, h, e=None):
+        src, dst = edges
+        gates = self.D(h)[dst] + self.E(h)[src]
+        if e is not None:
+            gates = gates + self.C(e)
+        total = lambda m: torch.zeros(NODES, OUT).index_add(0, dst, m)
+        share = gates.sigmoid()
+        y = self.A(h) + total(share * self.B(h)[src]) / (total(share) + 1e-6)
+        return torch.cat([y, total(gates)], dim=1)
+
+
+case("gatedgcn", GatedGCN(0), lambda m, h: m(h))
+case("gatedgcn, edges", GatedGCN(EDGE), lambda m, h: m(h, attr))
 case("gin", GINConv(MLP([IN, 4, OUT], norm=None), eps=0.25), plain)
 case("gin trained", GINConv(MLP([IN, 4, OUT], norm=None), train_eps=True), plain)
 case("graph", GraphConv(IN, OUT), plain)
