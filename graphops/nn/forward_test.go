@@ -135,7 +135,7 @@ func everyModel(s ModelConfig) map[string]Model {
 		"mlp": NewMLPModel(s), "mlp rich": NewMLPModel(rich), "sage rich": NewSAGEModel(rich),
 		"gcn": NewGCNModel(s), "gcn rich": NewGCNModel(rich), "gcn weighted": NewGCNModel(s),
 		"gat": NewGATModel(s), "gat rich": NewGATModel(heads), "gatv2": NewGATv2Model(s), "gatv2 rich, edges": NewGATv2Model(edged),
-		"gine edges": newEdgeModel(s, newGINELayer), "resgated edges": newEdgeModel(s, newResGatedLayer), "gatedgcn layers edges": newEdgeModel(s, newGatedGCNLayer),
+		"gine edges": newEdgeModel(s, newGINELayer), "pna edges": newEdgeModel(s, newPNALayer), "resgated edges": newEdgeModel(s, newResGatedLayer), "gatedgcn layers edges": newEdgeModel(s, newGatedGCNLayer),
 		"transformer edges": newEdgeModel(s, newTransformerLayer),
 		"gin":               NewGINModelWith(s, GINOptions{TrainEps: true, Eps: 0.5}), "gin rich": NewGINModel(rich),
 		"graph weighted": &graphModel{Stack(s, NewGraphConv)},
@@ -174,6 +174,10 @@ func newGINELayer(in, out int) edgeLayer {
 }
 
 func newResGatedLayer(in, out int) edgeLayer { return NewResGated(in, out, 3) }
+
+func newPNALayer(in, out int) edgeLayer {
+	return NewPNA(in, out, PNAOptions{EdgeDim: 3, LogDegree: 1.5})
+}
 
 func newGatedGCNLayer(in, out int) edgeLayer { return NewGatedGCN(in, out, 3) }
 

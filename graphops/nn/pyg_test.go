@@ -2,6 +2,7 @@ package nn
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"testing"
 
@@ -128,6 +129,11 @@ func pygModels() map[string]struct {
 	edged("resgated, edges", NewResGated(5, 3, 2), 2, 7)
 	edged("gatedgcn", gatedBoth{NewGatedGCN(5, 3, 0)}, 2, 7)
 	edged("gatedgcn, edges", gatedBoth{NewGatedGCN(5, 3, 2)}, 2, 7)
+	// The means over the nodes of degrees [3, 4, 0, 2, 1] in pyg_fixtures.py.
+	degree, logDegree := 1.4, (4*math.Log(2)+2*math.Log(4)+math.Log(5))/10
+	conv("pna", NewPNA(5, 3, PNAOptions{LogDegree: logDegree}), false)
+	edged("pna, edges", NewPNA(5, 3, PNAOptions{LogDegree: logDegree, Degree: degree, EdgeDim: 2}), 2, 7)
+	conv("pna, other aggregations", NewPNA(5, 3, PNAOptions{Degree: degree, Aggregators: []string{"sum", "var"}, Scalers: []string{"linear", "inverse_linear"}}), false)
 	conv("gin", NewGINWith(NewPerceptron(5, 4, 3), GINOptions{Eps: 0.25}), false)
 	conv("gin trained", NewGINWith(NewPerceptron(5, 4, 3), GINOptions{TrainEps: true}), false)
 	conv("graph", NewGraphConv(5, 3), false)

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 import torch_geometric
 from torch_geometric.nn import (
     GAT, GCN, GIN, AttentionalAggregation, BatchNorm, GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, GraphConv, GraphSAGE, LayerNorm,
-    ResGatedGraphConv, Set2Set, TransformerConv, global_add_pool
+    PNAConv, ResGatedGraphConv, Set2Set, TransformerConv, global_add_pool
 )
 from torch_geometric.nn.models import MLP
 
@@ -108,6 +108,13 @@ class GatedGCN(torch.nn.Module):
 
 case("gatedgcn", GatedGCN(0), lambda m, h: m(h))
 case("gatedgcn, edges", GatedGCN(EDGE), lambda m, h: m(h, attr))
+
+# 3 nodes without in-edges, 4 with one and so on, though the graph has other degrees.
+degrees = torch.tensor([3, 4, 0, 2, 1])
+paper = (["mean", "min", "max", "std"], ["identity", "amplification", "attenuation"])
+case("pna", PNAConv(IN, OUT, *paper, degrees), plain)
+case("pna, edges", PNAConv(IN, OUT, *paper, degrees, edge_dim=EDGE), edged)
+case("pna, other aggregations", PNAConv(IN, OUT, ["sum", "var"], ["linear", "inverse_linear"], degrees), plain)
 case("gin", GINConv(MLP([IN, 4, OUT], norm=None), eps=0.25), plain)
 case("gin trained", GINConv(MLP([IN, 4, OUT], norm=None), train_eps=True), plain)
 case("graph", GraphConv(IN, OUT), plain)
