@@ -130,7 +130,13 @@ func everyModel(s ModelConfig) map[string]Model {
 	cat.JK, greatest.JK, lstm.JK = "cat", "max", "lstm"
 	edged := heads
 	edged.EdgeDim = 3
+	plus := rich
+	plus.Activation, plus.FeedForward, plus.LogDegree = "", true, 1.5
+	plusEdges := plus
+	plusEdges.EdgeDim = 3
 	return map[string]Model{
+		"gine": NewGINEModel(s), "gine plus edges": NewGINEModel(plusEdges), "gatedgcn": NewGatedGCNModel(s), "gatedgcn plus edges": NewGatedGCNModel(plusEdges),
+		"pna": NewPNAModel(plus), "pna plus edges": NewPNAModel(plusEdges),
 		"sage jk cat": NewSAGEModel(cat), "gcn jk max": NewGCNModel(greatest), "gat jk lstm": NewGATModel(lstm),
 		"mlp": NewMLPModel(s), "mlp rich": NewMLPModel(rich), "sage rich": NewSAGEModel(rich),
 		"gcn": NewGCNModel(s), "gcn rich": NewGCNModel(rich), "gcn weighted": NewGCNModel(s),

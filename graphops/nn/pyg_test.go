@@ -170,6 +170,22 @@ func pygModels() map[string]struct {
 	m["gatv2 model, edges"] = entry{v2, func(f *Fwd, g *graphops.Graph, h *Tensor) *Tensor {
 		return Forward(v2, f, FullGraph(pygEdges(g, 2, 7), 3), h)
 	}, false, false}
+	edgedModel := func(name string, l Model, train bool) {
+		m[name] = entry{l, func(f *Fwd, g *graphops.Graph, h *Tensor) *Tensor {
+			return Forward(l, f, FullGraph(pygEdges(g, 2, 7), l.NumLayers()), h)
+		}, train, false}
+	}
+	s = ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 2, EdgeDim: 2, LogDegree: logDegree}
+	edgedModel("gine model", NewGINEModel(s), false)
+	s.Norm, s.Residual = "layer", true
+	edgedModel("gatedgcn model", NewGatedGCNModel(s), false)
+	s.FeedForward = true
+	edgedModel("pna model, plus", NewPNAModel(s), false)
+	s.Norm = "batch"
+	edgedModel("gine model, plus", NewGINEModel(s), true)
+	s.Layers, s.EdgeStates = 3, true
+	edgedModel("gatedgcn model, states, plus", NewGatedGCNModel(s), true)
+	edgedModel("gatedgcn model, states", NewGatedGCNModel(ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 3, EdgeDim: 2, EdgeStates: true}), false)
 	s = ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 3, JK: "cat"}
 	model("sage model, jk cat", NewSAGEModel(s), false)
 	s.JK, s.Norm = "max", "layer"
