@@ -32,6 +32,9 @@ type Between struct {
 // invalid.
 func NewBetween(s ModelConfig) Between {
 	s.check("NewBetween")
+	if s.FeedForward {
+		fail("NewBetween", "ModelConfig.FeedForward is set, but this model has no feed-forward parts; take a GINE, GatedGCN or PNA, or leave it out")
+	}
 	m := Between{
 		Norms: newNorms(s.Norm, s.Layers-1, s.Hidden), Dropout: s.Dropout, InputDropout: s.InputDropout,
 		Residual: s.Residual, Activation: s.Activation, Jump: s.JK, hidden: s.Hidden,
@@ -111,15 +114,18 @@ func (m *Between) after(f *Fwd, i int, y *Tensor) *Tensor {
 		}
 		y = m.Norms[i].Forward(f, y)
 	}
-	if m.Activation == "elu" {
-		y = f.ELU(y)
-	} else {
-		y = f.ReLU(y)
-	}
+	y = m.activate(f, y)
 	if m.Dropout > 0 {
 		y = f.Dropout(y, m.Dropout)
 	}
 	return y
+}
+
+func (m *Between) activate(f *Fwd, y *Tensor) *Tensor {
+	if m.Activation == "elu" {
+		return f.ELU(y)
+	}
+	return f.ReLU(y)
 }
 
 // Residual is y + lin(h), for a layer's input h [NumSrc, in] at its destinations and its output y

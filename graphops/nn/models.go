@@ -14,7 +14,7 @@ type ModelConfig struct {
 	// InputDropout is the dropout probability for the first layer's input. Together with Dropout it
 	// is dropout before each layer, as Kipf and Veličković use it.
 	InputDropout float64 `json:"input_dropout,omitempty"`
-	// EdgeDim is the number of features of an edge that a GATv2 uses, 0 for none. gnb.Train sets it to
+	// EdgeDim is the number of features of an edge that a GATv2, GINE, GatedGCN or PNA uses, 0 for none. gnb.Train sets it to
 	// the dataset's.
 	EdgeDim int `json:"edge_dim,omitempty"`
 	// EdgeWeights weighs messages by the edges' weights in a SAGE (a weighted mean) and a GIN (a weighted sum). A GCN
@@ -38,6 +38,14 @@ type ModelConfig struct {
 	// JK is the jumping knowledge of the layers, "cat", "max" or "lstm"; "" means that the last layer makes the
 	// output. An HGT has none.
 	JK string `json:"jk,omitempty"`
+	// FeedForward adds a perceptron after each layer of a GINE, GatedGCN or PNA; see [Plus]. Other models have none.
+	FeedForward bool `json:"feed_forward,omitempty"`
+	// EdgeStates makes each layer of a GatedGCN read rows of edges that the layer before computed. All layers must then have one
+	// block, as batches of whole graphs do. Other models do not read it.
+	EdgeStates bool `json:"edge_states,omitempty"`
+	// LogDegree is the mean of log(d+1) over the in-degrees d of the training set, by which a PNA scales; 0 means 1. gnb.Train sets
+	// it to that of the dataset's nodes, unless the graph is in parts or on servers.
+	LogDegree float64 `json:"log_degree,omitempty"`
 	// BatchDegrees is the option of [GCNConv].
 	BatchDegrees bool `json:"batch_degrees,omitempty"`
 	// Embedding says that the input of a network in a worker of package gnb is a learned row of In
@@ -66,6 +74,8 @@ func (s ModelConfig) check(op string) {
 		fail(op, "ModelConfig.InputDropout is %v; it must be at least 0 and below 1", s.InputDropout)
 	case s.EdgeDim < 0:
 		fail(op, "ModelConfig.EdgeDim is %d; it must be the number of features of an edge, or 0", s.EdgeDim)
+	case !(s.LogDegree >= 0 && s.LogDegree < 1e30):
+		fail(op, "ModelConfig.LogDegree is %v; it must be the mean of log(d+1) over the degrees d of the training set, or 0", s.LogDegree)
 	case s.Heads < 0 || s.OutHeads < 0:
 		fail(op, "ModelConfig.Heads is %d and OutHeads %d; they cannot be negative", s.Heads, s.OutHeads)
 	case s.Norm != "" && s.Norm != "layer" && s.Norm != "batch":
