@@ -2,6 +2,7 @@ package gnb_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -248,6 +249,30 @@ func everyMethod(w *gnb.Worker) map[string]func() {
 			w.AllReduce(v)
 			if n := float64(w.World()); v[1] != n || v[0] != n*(n-1)/2 {
 				w.Fail(fmt.Errorf("the sum over %v ranks is %v", n, v))
+			}
+		},
+		"AllGather": func() {
+			for rank, b := range w.AllGather([]byte{byte(w.Rank()), 7}) {
+				if len(b) != 2 || int(b[0]) != rank || b[1] != 7 {
+					w.Fail(fmt.Errorf("rank %d gave %v", rank, b))
+				}
+			}
+		},
+		"EvaluateOf": func() {
+			rows := []float64{0}
+			each := gnb.Items{Count: 9, Size: func(i int32) int64 { return int64(i) }, Of: func(_, _ int, items []int32, lo, hi int) (gnb.Seeds, any, error) {
+				return gnb.Seeds{IDs: slices.Clone(items[lo:hi])}, nil, nil
+			}}
+			err := w.EvaluateOf(net, "nodes", each, gnb.Loader{Induced: true, Batch: 4}, func(b *gnb.Batch) error {
+				out := net.Forward(b)
+				rows[0] += float64(out.Rows())
+				if !slices.Equal(out.Data(), net.Forward(b).Data()) {
+					return errors.New("dropout in an evaluation")
+				}
+				return nil
+			})
+			if w.AllReduce(rows); err != nil || rows[0] != 9 {
+				w.Fail(fmt.Errorf("%v rows of 9 items: %v", rows[0], err))
 			}
 		},
 		"Log":      func() { w.Log("x", 1, "y", 2.5) },

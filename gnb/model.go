@@ -251,7 +251,9 @@ func (n *network) start(b *Batch) {
 	}
 	n.params.BeginPass()
 	n.rows.Begin()
-	n.fwd.Reset(n.config(true, epoch, step))
+	c := n.config(true, epoch, step)
+	c.KeepFixed = n.micro > 0
+	n.fwd.Reset(c)
 	n.last = lastPass{batch: b, at: atStep{epoch: epoch, step: step}, together: b.Cooperative()}
 }
 

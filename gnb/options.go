@@ -29,9 +29,9 @@ type ModelOptions struct {
 	// Bases is the number of bases that the relations of each layer of an RGCN share; 0 means none: a matrix
 	// for each relation.
 	Bases int `json:",omitempty" flag:"bases" help:"bases that rgcn's relations share (default none)"`
-	// Norm between layers is "", "layer" or "batch"; Residual adds each layer's
-	// input to its output.
-	Norm     string `json:",omitempty" flag:"norm" help:"normalisation between layers: layer or batch (default none)"`
+	// Norm between layers is "none", "layer" or "batch"; "" means the task's default, which is none except for whole graphs.
+	// Residual adds each layer's input to its output.
+	Norm     string `json:",omitempty" flag:"norm" help:"normalisation between layers: layer, batch or none (default none)"`
 	Residual bool   `json:",omitempty" flag:"residual" help:"add each layer's input to its output"`
 	// JK makes the output of the outputs of all layers (jumping knowledge): "cat" of their concatenation, "max" of the
 	// greatest elements, "lstm" of a weighted sum. "" means the last layer's alone. See [nn.ModelConfig].

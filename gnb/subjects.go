@@ -168,8 +168,8 @@ func (o *ModelOptions) check(ds *Dataset, l *LaunchOptions) error {
 		return fmt.Errorf("gnb: %s has no node features to train on; learn a row for each node instead (Embedding: 64, --embedding 64), or convert it with features (gnb data convert --features)", ds.Name())
 	case (o.Embedding > 0 || o.LearnMissing) && l.Device == "cuda":
 		return errors.New("gnb: learned embeddings train on CPUs only so far; choose the CPU (Device: \"cpu\", --device cpu)")
-	case o.Norm != "" && o.Norm != "layer" && o.Norm != "batch":
-		return fmt.Errorf(`gnb: Norm is %q; it is "", "layer" or "batch"`, o.Norm)
+	case o.Norm != "" && o.Norm != "none" && o.Norm != "layer" && o.Norm != "batch":
+		return fmt.Errorf(`gnb: Norm is %q; it is "none", "layer" or "batch"`, o.Norm)
 	case o.JK != "" && o.JK != "cat" && o.JK != "max" && o.JK != "lstm":
 		return fmt.Errorf(`gnb: JK is %q; it is "", "cat", "max" or "lstm"`, o.JK)
 	case o.Heads > 0 && o.Hidden%o.Heads != 0:
@@ -200,6 +200,9 @@ func (o *ModelOptions) checkModelReads(model string) error {
 // Config returns what a network with out columns is built from on a dataset.
 func (o ModelOptions) Config(ds *Dataset, out int) ModelConfig {
 	learned, _ := o.learned(ds, "") // an error was one before the run
+	if o.Norm == "none" {
+		o.Norm = ""
+	}
 	return ModelConfig{
 		In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Learned: learned, Hidden: cmp.Or(o.Hidden, 64), Out: out, Layers: cmp.Or(o.Layers, 2), Dropout: o.Dropout,
 		EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, JK: o.JK, BatchDegrees: o.BatchDegrees, EdgeWeights: o.EdgeWeights,

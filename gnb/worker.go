@@ -184,6 +184,14 @@ func (w *Worker) AllReduce(v []float64) {
 	w.check(collective.SumFloat64(w.comm, w.site("all-reduce"), v))
 }
 
+// AllGather returns what each rank gives, in the order of ranks and in new memory: for what a task counts on its own items, which
+// every rank then combines in the same order. Collective.
+func (w *Worker) AllGather(mine []byte) [][]byte {
+	all, err := w.comm.AllGather(w.site("all-gather"), mine)
+	w.check(err)
+	return all
+}
+
 // boundary is called between two iterations, when the whole state of a checkpoint belongs to
 // position w.loop.Pos. It writes a checkpoint that is due, and prepares one for an interrupt; it
 // always prepares one if always is set, because the program may then be busy for long.

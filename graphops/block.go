@@ -15,7 +15,8 @@ import (
 // the graph's arrays and starts in their middle.
 //
 // Destinations are sources too: destination row d is source row DstStart+d. Sampled blocks have
-// DstStart 0, so their first NumDst sources are their destinations.
+// DstStart 0, so their first NumDst sources are their destinations. The blocks of [Groups] and
+// [Spread] are the exception.
 //
 // A block's arrays are returned by methods, because the arrays may be in a device's memory. The
 // first call of such a method copies the array to the host and waits for the copy; later calls
@@ -55,6 +56,7 @@ type Block struct {
 	ownRows  []int32  // the row of each edge in own, -1 for an added self-loop; nil: edge e-Indptr()[0] has that row
 	relation int      // see HostBlock
 	asOf     bool     // see HostBlock
+	apart    bool     // see HostBlock
 
 	once sync.Once
 	t    *Transposed
@@ -90,6 +92,9 @@ type HostBlock struct {
 	// AsOf says that the block is of seeds with times: its edges are those up to the times, and the degrees of the whole
 	// graph would tell a layer of later ones. So [Block.Degrees] are nil.
 	AsOf bool
+	// Apart says that the destinations are no sources, as the groups of [Groups] are no rows: DstStart is not read, no layer may
+	// ask for the destinations' own rows or for self-loops, and rows have no ids, so results of the block have no space.
+	Apart bool
 }
 
 // Block returns a block that shares these arrays.
@@ -104,7 +109,7 @@ func (b *Block) SetHost(h HostBlock) {
 	b.Reset()
 	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph, b.Halo = h.NumDst, h.NumSrc, h.Level, h.DstStart, h.Graph, h.Halo
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = h.Indptr, h.Indices, h.EdgePos, h.SrcIDs, h.Weights, nil
-	b.degrees, b.sliceOf, b.relation, b.asOf = h.Degrees, h.SliceOf, h.Relation, h.AsOf
+	b.degrees, b.sliceOf, b.relation, b.asOf, b.apart = h.Degrees, h.SliceOf, h.Relation, h.AsOf, h.Apart
 	b.setOwn(h.Edges, nil)
 }
 
@@ -141,7 +146,7 @@ func (b *Block) SetRemote(r Remote, dst, src, level int, g *Graph) {
 	b.Reset()
 	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph, b.Halo = dst, src, level, 0, g, nil
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = nil, nil, nil, nil, nil, r
-	b.degrees, b.sliceOf, b.relation, b.asOf = nil, 0, 0, false
+	b.degrees, b.sliceOf, b.relation, b.asOf, b.apart = nil, 0, 0, false, false
 	b.setOwn(EdgeData{}, nil)
 }
 
@@ -245,7 +250,7 @@ func (b *Block) RowsAreNodes() bool { return b.remote == nil && b.srcIDs == nil 
 // for a sampled block. Layers choose by it in which order to compute, so that parts of a divided graph
 // have the whole graph's bits.
 func (b *Block) SliceOf() int {
-	if b.RowsAreNodes() {
+	if b.RowsAreNodes() && !b.apart {
 		return b.NumSrc
 	}
 	return b.sliceOf

@@ -148,6 +148,9 @@ func (b *Block) SelfLooped() *Block {
 func (b *Block) HasSelfLooped() bool { return b.loopMade.Load() }
 
 func (b *Block) selfLooped() *Block {
+	if b.apart {
+		panic("graphops: SelfLooped: the block's destinations are no sources (Groups and Spread make such blocks), so it has no self-loops")
+	}
 	l := b.spare
 	if l == nil {
 		l = &Block{}

@@ -47,6 +47,9 @@ func (o *LossOptions) Complete(targets *dataset.Matrix, names []string, train []
 		}
 		var known []float64
 		for _, v := range train {
+			if v < 0 || int(v) >= targets.Rows {
+				return fmt.Errorf("numbers: the training split has %s %d, and there are the %ss 0 to %d; gnb data check finds what is wrong", kind, v, kind, targets.Rows-1)
+			}
 			y := float64(targets.F32[int(v)*targets.Cols+t])
 			if math.IsInf(y, 0) {
 				return fmt.Errorf("numbers: %s of %s %d is %v; a target is a number, or NaN if unknown", name, kind, v, y)

@@ -263,6 +263,10 @@ func (r *Recipe) join(ds *dataset.Dataset, all []*nodes, list []*edges, o *Optio
 			}
 		}
 	}
+	if len(ds.Meta.TargetNames) != ds.TargetDim() || !slices.Equal(ds.Meta.TargetNames, r.targets()) {
+		return nil, fault("the targets of the dataset are not those of its recipe; it was changed after tables.Read")
+	}
+	r.putTargets(d, all, ds.Targets, was)
 	var x []dataset.NodeFeatures
 	for t, n := range all {
 		old := dataset.NodeFeatures{Dense: ds.Features, Sparse: ds.SparseFeatures}

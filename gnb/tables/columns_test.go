@@ -146,7 +146,7 @@ func TestLabelsAndMasksAreRefused(t *testing.T) {
 	if !errors.As(err, &many) || many.Classes != 300 {
 		t.Fatalf("the error is %v", err)
 	}
-	sentence(t, err, "GraphNB predicts classes", "--many-classes")
+	sentence(t, err, "amounts are targets", "--many-classes")
 	if ds := read(t, dir+"/ds", f, Options{ManyClasses: true}); ds.Classes() != 300 {
 		t.Errorf("%d classes", ds.Classes())
 	}

@@ -54,7 +54,7 @@ func TestHostile(t *testing.T) {
 		"no label":          {nodes: "id,label,x\n1,,1\n2,,1\n", want: []string{"every label", "missing"}},
 		"no train":          {nodes: "id,split,x\n1,val,1\n2,test,1\n", want: []string{"no node is in the split train", "--fit all"}},
 		"no label, all":     {nodes: "id,label,x\n1,,1\n2,,1\n", o: Options{Fit: "all"}, want: []string{"every label", "missing"}},
-		"a number as label": {nodes: many("id,label", 50, func(i int) string { return fmt.Sprintf("%d,%d.5", i, i) }), want: []string{`column "label"`, "fractions", "classes"}},
+		"a number as label": {nodes: many("id,label", 50, func(i int) string { return fmt.Sprintf("%d,%d.5", i, i) }), o: Options{Kinds: map[string]Kind{"label": Label}}, want: []string{`column "label"`, "fractions", "class", "--kinds COLUMN=target"}},
 		"too many classes":  {nodes: many("id,label", 10002, func(i int) string { return fmt.Sprintf("%d,a%d", i, i) }), want: []string{"more than 10000 different values"}},
 		"a huge cell":       {nodes: "id,x\n1,\"" + strings.Repeat("a", 2<<20) + "\"\n", want: []string{"a record is longer than 1"}},
 		"an open quote":     {nodes: "id,x\n1,\"a\n2,b\n", want: []string{"nodes.csv", "quote"}},

@@ -21,14 +21,14 @@ const (
 	TrainMask, ValMask, TestMask Kind = "train_mask", "val_mask", "test_mask"
 
 	Source Kind = "source" // the id of an edge's source
-	Target Kind = "target" // the id of an edge's target
+	Target Kind = "target" // the id of an edge's target; in a table of nodes, a number to predict, empty if unknown
 	Weight Kind = "weight" // the edge's weight
 	Time   Kind = "time"   // the edge's time: a whole number or a date
 	Skip   Kind = "skip"   // not read
 )
 
 var (
-	nodeKinds = []Kind{Number, Category, Text, Date, ID, Label, Split, TrainMask, ValMask, TestMask, Skip}
+	nodeKinds = []Kind{Number, Category, Text, Date, ID, Label, Target, Split, TrainMask, ValMask, TestMask, Skip}
 	edgeKinds = []Kind{Number, Category, Text, Date, Source, Target, Weight, Time, Skip}
 )
 

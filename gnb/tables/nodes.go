@@ -45,8 +45,11 @@ type nodes struct {
 
 	rows   int
 	labels []int32
-	splits [][3][]int32 // node numbers within the type, by set of splits
-	in     []int        // by set, the split of the row that was read last; -1: none
+	// targets [rows, columns of kind Target] are the numbers to predict, NaN where missing, which lacking counts by column.
+	targets []float32
+	lacking []int64
+	splits  [][3][]int32 // node numbers within the type, by set of splits
+	in      []int        // by set, the split of the row that was read last; -1: none
 	// outside counts labelled nodes that are in no split, although columns say splits.
 	outside int64
 	x       []float32
@@ -87,17 +90,32 @@ func (v *view) of(b *batch, kind Kind) *vec {
 	return nil
 }
 
-// rowOf returns a row's id, the text of its label ("" if unknown) and the number of its split (-1: none) in the first set.
-func (n *nodes) rowOf(b *batch, i int, ids, label *vec, split parts) (k key, y string, part int, err error) {
+// targets returns the columns of the recipe of kind Target, and their values in a batch, nil for those that the table has not.
+func (v *view) targets(b *batch) (cols []*Column, values []*vec) {
+	for i := range v.t.Columns {
+		if c := &v.t.Columns[i]; c.Kind == Target {
+			var x *vec
+			if v.at[i] >= 0 {
+				x = &b.cols[v.at[i]]
+			}
+			cols, values = append(cols, c), append(values, x)
+		}
+	}
+	return cols, values
+}
+
+// rowOf returns a row's id, the text of its label ("" if unknown), whether its label or a target is known, and the number of its
+// split (-1: none) in the first set.
+func (n *nodes) rowOf(b *batch, i int, ids, label *vec, targets []*vec, split parts) (k key, y string, known bool, part int, err error) {
 	k, err = keyOf(ids, i)
 	if errors.Is(err, errNoID) {
-		return k, "", 0, fault("%s: the id is missing; each node has an id of its own", b.at(i))
+		return k, "", false, 0, fault("%s: the id is missing; each node has an id of its own", b.at(i))
 	}
 	if err != nil {
-		return k, "", 0, fault("%s: the id is %s: %w", b.at(i), ids.value(i), err)
+		return k, "", false, 0, fault("%s: the id is %s: %w", b.at(i), ids.value(i), err)
 	}
 	if strings.ContainsAny(k.word, "\n\r") {
-		return k, "", 0, fault("%s: the id %s has a line break", b.at(i), shown(k.word))
+		return k, "", false, 0, fault("%s: the id %s has a line break", b.at(i), shown(k.word))
 	}
 	if label != nil && !label.missing(i) {
 		if y = columns.LabelWord(label.value(i)); n.missing.Label(y) {
@@ -106,13 +124,17 @@ func (n *nodes) rowOf(b *batch, i int, ids, label *vec, split parts) (k key, y s
 			y = ""
 		}
 	}
-	if err := n.partsOf(b, i, split); err != nil {
-		return k, "", 0, err
+	known = y != ""
+	for _, v := range targets {
+		known = known || v != nil && !isMissing(v, i, n.missing)
 	}
-	if n.draw && y != "" {
+	if err := n.partsOf(b, i, split); err != nil {
+		return k, "", false, 0, err
+	}
+	if n.draw && known {
 		n.in[0] = drawSplit(n.seed, k)
 	}
-	return k, y, n.in[0], nil
+	return k, y, known, n.in[0], nil
 }
 
 // parts are the columns that say which split a node is in.
@@ -227,9 +249,10 @@ func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
 			return err
 		}
 		ids, label, split := see.of(b, ID), see.of(b, Label), see.parts(b)
+		_, targets := see.targets(b)
 		for i := range b.n {
 			n.idx.warm(ids, i, b.n)
-			k, y, part, err := n.rowOf(b, i, ids, label, split)
+			k, y, _, part, err := n.rowOf(b, i, ids, label, targets, split)
 			if err != nil {
 				return err
 			}
@@ -249,7 +272,7 @@ func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
 				}
 				class = c
 			}
-			fits0 := o.fitAll() || (label == nil && split.none()) || part == 0
+			fits0 := o.fitAll() || (label == nil && targets == nil && split.none()) || part == 0
 			if fits0 {
 				fitted++
 			}
@@ -374,8 +397,12 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 			return err
 		}
 		idv, label, split := see.of(b, ID), see.of(b, Label), see.parts(b)
+		wanted, targets := see.targets(b)
+		for len(n.lacking) < len(wanted) {
+			n.lacking = append(n.lacking, 0)
+		}
 		for i := range b.n {
-			k, y, _, err := n.rowOf(b, i, idv, label, split)
+			k, y, known, _, err := n.rowOf(b, i, idv, label, targets, split)
 			if err != nil {
 				return err
 			}
@@ -396,7 +423,17 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 				}
 				n.labels = append(n.labels, class)
 			}
-			if y != "" && !split.none() && slices.Max(n.in) < 0 {
+			for t, v := range targets {
+				x, err := n.target(wanted[t], b, v, i)
+				if err != nil {
+					return err
+				}
+				if x != x {
+					n.lacking[t]++
+				}
+				n.targets = append(n.targets, x)
+			}
+			if known && !split.none() && slices.Max(n.in) < 0 {
 				n.outside++
 			}
 			for set, part := range n.in {
@@ -431,6 +468,76 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 	n.rows = row
 	n.x, n.sparse = to.x, to.end()
 	return nil
+}
+
+// target returns a number to predict, NaN if it is missing.
+func (n *nodes) target(c *Column, b *batch, v *vec, i int) (float32, error) {
+	if v == nil || isMissing(v, i, n.missing) {
+		return float32(math.NaN()), nil
+	}
+	if v.class == instant {
+		return 0, fault("%s: the target %s is a date, and the recipe has numbers there", b.at(i), shown(c.Name))
+	}
+	x, err := numberAt(c, b, v, i)
+	if err != nil {
+		return 0, err
+	}
+	y := float32(x)
+	if math.IsInf(float64(y), 0) {
+		return 0, fault("%s: the target %s is %s, too large for float32; scale the numbers", b.at(i), shown(c.Name), shown(v.value(i)))
+	}
+	for k := range n.t.Columns {
+		if &n.t.Columns[k] == c {
+			n.lost.number(k, b, v, i, x, float64(y))
+		}
+	}
+	return y, nil
+}
+
+// targets returns the names of the targets of all types, each once.
+func (r *Recipe) targets() (names []string) {
+	for t := range r.Nodes {
+		for _, c := range r.Nodes[t].Columns {
+			if c.Kind == Target && !slices.Contains(names, c.Name) {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	return names
+}
+
+// putTargets gives a dataset the targets of its nodes: those of the old dataset, whose nodes of each type begin at was, and the new
+// ones.
+func (r *Recipe) putTargets(d *dataset.Dataset, all []*nodes, old *dataset.Matrix, was []int) {
+	names := r.targets()
+	if len(names) == 0 {
+		return
+	}
+	total := 0
+	for _, n := range all {
+		total += n.from + n.rows
+	}
+	m := &dataset.Matrix{Cols: len(names), F32: make([]float32, 0, total*len(names))}
+	for t, n := range all {
+		if n.from > 0 {
+			m.F32 = append(m.F32, old.F32[was[t]*m.Cols:(was[t]+n.from)*m.Cols]...)
+		}
+		var place []int // of the type's own targets among all
+		for _, c := range n.t.Columns {
+			if c.Kind == Target {
+				place = append(place, slices.Index(names, c.Name))
+			}
+		}
+		for i := range n.rows {
+			row := slices.Repeat([]float32{float32(math.NaN())}, m.Cols)
+			for k, c := range place {
+				row[c] = n.targets[i*len(place)+k]
+			}
+			m.F32 = append(m.F32, row...)
+		}
+	}
+	m.Rows = total
+	d.Targets, d.Meta.TargetNames = m, names
 }
 
 // eachSplit calls visit for each split that has nodes.

@@ -206,10 +206,21 @@ func (s *source) settle(c *Column, p *profile, o *Options) (err error) {
 			c.Kind, c.Why = Skip, "ids of something else, by its name"
 		}
 	}
+	if c.Kind == Label && p.fractions() > 0 {
+		if c.Why == "as given" || p.numbers() < p.Present() {
+			return fault("%s: %w", where, columns.ErrFractions)
+		}
+		c.Kind, c.Why = Target, "by its name, and numbers with fractions"
+		o.say(notice.Notice{Kind: notice.Guessed, Where: filepath.Base(s.table.path), What: fmt.Sprintf("the column %s has numbers with fractions, so it is a number to predict and no class", shown(c.Name)), Count: p.Present(), Option: columns.Option(c.Name, columns.Number) + " reads it otherwise"})
+	}
 	switch c.Kind {
 	case Label:
-		if p.fractions() > 0 {
-			return fault("%s: %w", where, columns.ErrFractions)
+		s.sayAmounts(c, p, o)
+	case Target:
+		if !s.edges {
+			if err := s.checkNumbers(c, p, where, o); err != nil {
+				return err
+			}
 		}
 	case Date, Time:
 		if p.words == 0 {
@@ -229,6 +240,32 @@ func (s *source) settle(c *Column, p *profile, o *Options) (err error) {
 		}
 	}
 	return c.setUnit(where, p, o)
+}
+
+// fewValues is the largest number of different whole numbers of a target that may be classes.
+const fewValues = 20
+
+// checkNumbers returns an error for a target of nodes that is no number, and says if it may be a class.
+func (s *source) checkNumbers(c *Column, p *profile, where string, o *Options) error {
+	switch n := p.Present(); {
+	case n == 0:
+		return fault("%s: it is a target, and every value is missing; a network learns from known ones, so skip the column", where)
+	case p.instants > 0:
+		return fault("%s: it is a target, and has dates; make numbers of them, such as days, or give the column another kind (--kinds)", where)
+	case p.numbers() < n:
+		return fault("%s: it is a target, and %s (%s) is no number; correct it, name the word in Missing (--missing) if it means missing, or take the kind label, which is for classes (%s)", where, shown(p.firstWord.value), p.firstWord.at, columns.Option(c.Name, columns.Label))
+	}
+	if k, many := p.Distinct(); !many && k <= fewValues && p.fractions() == 0 && 4*k <= p.Present() {
+		o.say(notice.Notice{Kind: notice.Told, Where: filepath.Base(s.table.path), What: fmt.Sprintf("the target %s has only %d different whole numbers; if they are classes and no amounts, %s makes classes of them", shown(c.Name), k, columns.Option(c.Name, columns.Label))})
+	}
+	return nil
+}
+
+// sayAmounts says that the numbers of a label may be amounts, if they are many.
+func (s *source) sayAmounts(c *Column, p *profile, o *Options) {
+	if k, _ := p.Distinct(); p.numbers() == p.Present() && k > fewValues {
+		o.say(notice.Notice{Kind: notice.Told, Where: filepath.Base(s.table.path), What: fmt.Sprintf("the label %s has %d different whole numbers; if they are amounts and no classes, %s predicts numbers", shown(c.Name), k, columns.Option(c.Name, columns.Target))})
+	}
 }
 
 // Look finds the kinds of the columns without writing anything. The recipe has no fitted values; print it, and correct
@@ -305,7 +342,7 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	all := make([]*nodes, len(sources))
 	for i, s := range sources {
 		n := &nodes{t: &r.Nodes[i], missing: missing, seed: r.Seed, idx: &index{}}
-		n.draw = n.t.column(Label) != nil && !n.t.split()
+		n.draw = (n.t.column(Label) != nil || n.t.column(Target) != nil) && !n.t.split()
 		all[i] = n
 		if o.Recipe == nil {
 			if err := n.fit(ctx, s.table, &o); err != nil {
@@ -398,7 +435,7 @@ func (r *Recipe) match(nodes, edges []*source, o *Options) error {
 func (s *source) match(t *Table, o *Options) error {
 	for i := range t.Columns {
 		c := &t.Columns[i]
-		if c.Kind == Skip || c.Kind == Label || c.Kind == Split || slices.Contains(masks[:], c.Kind) || slices.Contains(s.table.names, c.Name) {
+		if c.Kind == Skip || c.Kind == Label || c.Kind == Target && !s.edges || c.Kind == Split || slices.Contains(masks[:], c.Kind) || slices.Contains(s.table.names, c.Name) {
 			continue
 		}
 		return fault("%s has no column %s, which the recipe reads as %s; its columns are %s", s.table.path, shown(c.Name), c.Kind, strings.Join(s.table.names, ", "))
@@ -450,6 +487,7 @@ func (r *Recipe) dataset(all []*nodes, list []*edges, o *Options) (*dataset.Data
 	d := &dataset.Dataset{Graph: g, Splits: map[string][]int32{}}
 	d.Meta.Undirected = symmetric(g)
 	d.Meta.EdgeFeatureNames = dataset.KeepNames(r.edgeFeatures(), "edges", o.say)
+	r.putTargets(d, all, nil, nil)
 	if g.Schema == nil {
 		n, x := all[0], all[0].matrix()
 		d.Features, d.SparseFeatures, d.Labels = x.Dense, x.Sparse, n.labels

@@ -15,9 +15,9 @@ var Numbers = []Metric{MAEMetric, RMSEMetric, R2Metric, NMAEMetric}
 // rows, and which rank has which, changes no bit.
 var (
 	// MAEMetric is the mean absolute error Σ|y-p|/n.
-	MAEMetric = Metric{Name: "mae", Title: "MAE", Lower: true, New: func(int) Tally { return &errorsOf{of: (*errorsOf).mae} }}
+	MAEMetric = Metric{Name: "mae", Title: "MAE", Lower: true, Format: "%.5g", New: func(int) Tally { return &errorsOf{of: (*errorsOf).mae} }}
 	// RMSEMetric is the root of the mean squared error, √(Σ(y-p)²/n).
-	RMSEMetric = Metric{Name: "rmse", Title: "RMSE", Lower: true, New: func(int) Tally { return &errorsOf{of: (*errorsOf).rmse} }}
+	RMSEMetric = Metric{Name: "rmse", Title: "RMSE", Lower: true, Format: "%.5g", New: func(int) Tally { return &errorsOf{of: (*errorsOf).rmse} }}
 	// R2Metric is the coefficient of determination 1 - Σ(y-p)²/Σ(y-ȳ)², as sklearn.metrics.r2_score of one target. It is NaN if all
 	// targets are equal.
 	R2Metric = Metric{Name: "r2", Title: "R²", New: func(int) Tally { return &errorsOf{of: (*errorsOf).r2} }}

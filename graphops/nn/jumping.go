@@ -86,11 +86,13 @@ func NewJumpingLSTM(cols, layers int) *JumpingLSTM {
 
 // Reset initialises the parameters from U(±1/√columns of a state), as torch.nn.LSTM; [Params.Init] calls it.
 func (l *BiLSTM) Reset(init func(p *Param, bound float64)) {
-	bound := 1 / math.Sqrt(float64(l.HH.Cols))
 	for _, p := range []*Param{l.IH, l.HH, l.BiasIH, l.BiasHH, l.IHR, l.HHR, l.BiasIHR, l.BiasHHR} {
-		init(p, bound)
+		init(p, rootBound(l.HH.Cols))
 	}
 }
+
+// rootBound is 1/√n.
+func rootBound(n int) float64 { return 1 / math.Sqrt(float64(max(n, 1))) }
 
 // Forward returns the sum [N, cols] of xs, the outputs of the layers, each [N, cols].
 func (j *JumpingLSTM) Forward(f *Fwd, xs []*Tensor) *Tensor {
@@ -116,25 +118,29 @@ func (j *JumpingLSTM) Forward(f *Fwd, xs []*Tensor) *Tensor {
 // states returns the state of an LSTM after each x, which it reads in the given order.
 func states(f *Fwd, xs []*Tensor, ih, hh, biasIH, biasHH *Param, order func(t int) int) []*Tensor {
 	wi, wh, bi, bh := f.Param(ih), f.Param(hh), f.Param(biasIH), f.Param(biasHH)
-	n := hh.Cols
 	out := make([]*Tensor, len(xs))
 	var h, c *Tensor // nil is 0
 	for t := range xs {
 		at := order(t)
-		gates := f.Linear(xs[at], wi, bi)
-		if h == nil {
-			gates = f.AddRow(gates, bh)
-		} else {
-			gates = f.Add(gates, f.Linear(h, wh, bh))
-		}
-		gate := func(k int) *Tensor { return f.Cols(gates, k*n, (k+1)*n) }
-		kept := c
-		c = f.Mul(f.Sigmoid(gate(0)), f.Tanh(gate(2)))
-		if kept != nil {
-			c = f.Add(f.Mul(f.Sigmoid(gate(1)), kept), c)
-		}
-		h = f.Mul(f.Sigmoid(gate(3)), f.Tanh(c))
+		h, c = lstmStep(f, xs[at], h, c, wi, wh, bi, bh)
 		out[at] = h
 	}
 	return out
+}
+
+// lstmStep returns the state and the cell of an LSTM after x; h and c, nil or those before it, of n columns each.
+func lstmStep(f *Fwd, x, h, c, wi, wh, bi, bh *Tensor) (state, cell *Tensor) {
+	n := wh.Cols()
+	gates := f.Linear(x, wi, bi)
+	if h == nil {
+		gates = f.AddRow(gates, bh)
+	} else {
+		gates = f.Add(gates, f.Linear(h, wh, bh))
+	}
+	gate := func(k int) *Tensor { return f.Cols(gates, k*n, (k+1)*n) }
+	cell = f.Mul(f.Sigmoid(gate(0)), f.Tanh(gate(2)))
+	if c != nil {
+		cell = f.Add(f.Mul(f.Sigmoid(gate(1)), c), cell)
+	}
+	return f.Mul(f.Sigmoid(gate(3)), f.Tanh(cell)), cell
 }

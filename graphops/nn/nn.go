@@ -24,7 +24,7 @@
 // The package has the models [SAGE], [GCN], [GAT], [GATv2], [GIN] and [MLP], and [RGCN] and [HGT] for graphs with types. You can use their layers,
 // and [GINEConv], [TransformerConv], [GraphConv], [LayerNorm] and [BatchNorm], in your own models, with [Between] for the operations
 // between layers. Over graphs with types there are [RGCNConv], [HGTConv], [CompGCNConv], [PerRelation] and
-// [TypedInput].
+// [TypedInput]. [NewPooling] makes layers that make a row of each graph of its nodes' rows.
 //
 // # Losses are pairs
 //

@@ -45,10 +45,11 @@ var (
 //
 // BatchNorm is an exception to world-size invariance: a rank's statistics are those of its own
 // rows (in a cooperative batch those of the nodes that it owns), with virtual ranks those of each
-// virtual rank's rows, so results depend on the division of seeds among ranks. The running
-// statistics of ranks differ too; they are in [Params.Fixed]. Before an evaluation on several ranks
-// the caller must make them equal, as torch.nn.parallel.DistributedDataParallel does by
-// broadcasting those of rank 0. A row sampled in several hops counts once per occurrence. A pass
+// virtual rank's rows, so results depend on the division of seeds among all virtual ranks, and not
+// on how many of these a rank has. The running statistics of ranks differ too; they are in
+// [Params.Fixed]. Before an evaluation on several ranks the caller must make them equal, as
+// torch.nn.parallel.DistributedDataParallel does by broadcasting those of rank 0. A worker of package
+// gnb moves them by the first virtual rank's pass of each step alone. A row sampled in several hops counts once per occurrence. A pass
 // without rows changes nothing; a pass with one row gives zeros and does not change the running
 // variance.
 //

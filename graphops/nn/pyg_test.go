@@ -134,6 +134,20 @@ func pygModels() map[string]struct {
 	rows("layer norm", NewLayerNorm(5), false)
 	rows("batch norm", NewBatchNorm(5), true)
 	rows("batch norm, evaluated", NewBatchNorm(5), false)
+	pool := func(name string, l Pooling, offsets ...int32) {
+		m[name] = entry{l, func(f *Fwd, _ *graphops.Graph, h *Tensor) *Tensor { return l.Forward(f, graphops.Groups(offsets), h) }, false, false}
+	}
+	pool("attention pool", NewAttentionPool(NewPerceptron(5, 4, 1), NewPerceptron(5, 4, 3)), 0, 3, 3, 7, 8)
+	pool("attention pool by column", NewAttentionPool(NewLinear(5, 5, true), nil), 0, 3, 3, 7, 8)
+	pool("set2set", NewSet2Set(5, 3), 0, 3, 7, 8)
+	virtual := func(name string, train bool, o VirtualNodeOptions) {
+		v := NewVirtualNode(5, 3, o)
+		m[name] = entry{v, func(f *Fwd, _ *graphops.Graph, h *Tensor) *Tensor {
+			return throughVirtual(f, v, []int32{0, 3, 3, 7, 8}, h, nil)
+		}, train, false}
+	}
+	virtual("virtual node", true, VirtualNodeOptions{Norm: "batch"})
+	virtual("virtual node, residual", false, VirtualNodeOptions{Norm: "batch", Residual: true})
 	s := ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 3}
 	model("gcn model", NewGCNModel(s), false)
 	s.Norm = "layer"

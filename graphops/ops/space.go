@@ -43,17 +43,22 @@ func (s *Space) Edges() *graphops.Block { return s.edges }
 func (s *Space) Sources() (b *graphops.Block, from int) { return s.of, s.at }
 
 // SrcSpace is the space of a block's source rows. Pass it to [Fwd.Input] with the input features of
-// the block's layer.
+// the block's layer. The rows of a block whose destinations are no sources ([graphops.HostBlock]) have no space: nil.
 func SrcSpace(b *graphops.Block) *Space {
-	if b.Remote() != nil {
+	switch {
+	case b.Apart():
+		return nil
+	case b.Remote() != nil:
 		return &Space{of: b, n: b.NumSrc}
 	}
 	return &Space{IDs: b.SrcIDs(), of: b}
 }
 
-// DstSpace is the space of a block's destination rows.
+// DstSpace is the space of a block's destination rows; nil where SrcSpace is.
 func DstSpace(b *graphops.Block) *Space {
 	switch {
+	case b.Apart():
+		return nil
 	case b.Remote() != nil:
 		return &Space{of: b, at: b.DstStart, n: b.NumDst}
 	case b.RowsAreNodes():
@@ -62,8 +67,13 @@ func DstSpace(b *graphops.Block) *Space {
 	return &Space{IDs: b.SrcIDs()[b.DstStart : b.DstStart+b.NumDst], of: b, at: b.DstStart}
 }
 
-// EdgeSpace is the space of a block's edges, whose ids are CSC positions.
-func EdgeSpace(b *graphops.Block) *Space { return &Space{edges: b} }
+// EdgeSpace is the space of a block's edges, whose ids are CSC positions; nil where SrcSpace is.
+func EdgeSpace(b *graphops.Block) *Space {
+	if b.Apart() {
+		return nil
+	}
+	return &Space{edges: b}
+}
 
 // Sub returns the space of rows [lo, hi), or nil for a part of a block's edges.
 func (s *Space) Sub(lo, hi int) *Space {

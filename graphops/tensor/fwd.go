@@ -22,6 +22,9 @@ type Config struct {
 	// Seed, Epoch and Step determine dropout masks.
 	Seed        uint64
 	Epoch, Step int
+	// KeepFixed makes [Fwd.Track] change nothing: for the passes of a step after its first, so that what it tracks does not depend
+	// on how many of a step's batches one process computes.
+	KeepFixed bool
 	// Work, if not nil, is increased by passes on the CPU backend made here.
 	Work *Work
 	// Exchanger gets rows from other ranks for the blocks of cooperative batches; see [Fwd.Sources].

@@ -9,6 +9,9 @@ import (
 // [NumSrc,F] with one row per source. It makes no copy.
 func (f *Fwd) Dst(b *graphops.Block, h *Tensor) *Tensor {
 	f.check("Dst", h)
+	if b.Apart() {
+		fail("Dst", "the block's destinations are no sources (graphops.Groups and Spread make such blocks), so they have no rows of their own")
+	}
 	checkSrc("Dst", b, h)
 	return f.view(h, b.DstStart, b.DstStart+b.NumDst, ops.DstSpace(b))
 }

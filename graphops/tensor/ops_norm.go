@@ -65,11 +65,14 @@ func (f *Fwd) NormBy(x, mean, variance *Tensor, eps float64) *Tensor {
 
 // Track moves a parameter that is not trained, such as a running mean, towards x of the same size:
 // p.W ← keep·p.W + share·x in float64, at once. On a device that keeps a copy of p.W ([Keeper]),
-// only the copy changes.
+// only the copy changes. It does nothing with Config.KeepFixed.
 func (f *Fwd) Track(p *Param, x *Tensor, keep, share float64) {
 	f.use("Track", x)
 	if len(p.W) != x.rows*x.cols {
 		fail("Track", "parameter %q has %d elements and x is %s", p.Name, len(p.W), x.shape())
+	}
+	if f.cfg.KeepFixed {
+		return
 	}
 	to := f.wrap(p.W)
 	f.be.Track(to, x.buf, keep, share)

@@ -218,8 +218,9 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 			split, of = "val", cmp.Or(o.Metric, base.metric)
 		}
 		if of == "" || of == "loss" {
-			return cli.Usagef("--metric %s: %s are measured by ranks, such as %s; give one of their metrics", o.Metric, name, base.metric)
+			return cli.Usagef("--metric %s: the task %s is measured by %s and such; give one of its metrics", o.Metric, name, base.metric)
 		}
+		o.Minimize = o.Minimize || o.Metric == "" && base.lower
 		kind, o.Metric = of, split+"_"+of
 	}
 	ds, err := base.load(ctx, out, fs, rest[0])

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -26,7 +24,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/graphops/nn"
-	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
@@ -231,14 +228,7 @@ func inferNodes(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string
 	if err != nil {
 		return r, err
 	}
-	beside := strings.TrimSuffix(file, ".npy") + ".ids.txt"
-	return r, atomicfile.WriteWith(beside, 0o666, func(w io.Writer) error {
-		b := bufio.NewWriter(w)
-		for _, id := range ids {
-			fmt.Fprintln(b, id)
-		}
-		return b.Flush()
-	})
+	return r, writeIDs(file, ids)
 }
 
 // inferTable writes a line for each node: its id, the most probable class and the probability.

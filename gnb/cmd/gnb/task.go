@@ -10,9 +10,11 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
+	"github.com/graphnb/graphnb/gnb/graphs"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/numbers"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -26,7 +28,7 @@ type task struct {
 	// defaults are those that differ from the ones of nodes, for the help.
 	defaults map[string]string
 	launch   *gnb.LaunchOptions
-	eval     *gnb.EvaluationOptions
+	eval *gnb.EvaluationOptions
 	// take returns the options of a run of the task.
 	take func(run *runs.Run) (any, error)
 	// load loads the dataset, and finishes the options.
@@ -34,18 +36,21 @@ type task struct {
 	// train trains on it.
 	train func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error)
 
-	// metric is the default metric; "" is the dataset's.
+	// sets says that a dataset can have several sets of splits for the task, of which --split chooses one.
+	sets bool
+	// metric is the default metric; "" is the dataset's. lower says that lower values of it are better.
 	metric string
+	lower  bool
 	// finish finishes the options of a trial of a sweep, and search searches: trial returns the task with a trial's options.
 	finish func(fs *flag.FlagSet, ds *dataset.Dataset) error
 	search func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, o sweep.Options) (*sweep.Study, error)
 }
 
 // taskNames are the names of the tasks, the default first.
-var taskNames = []string{"nodes", "links", "triples"}
+var taskNames = []string{"nodes", "links", "triples", "numbers", "graphs"}
 
 // taskOfProgram are the names of tasks by the programs that their runs record.
-var taskOfProgram = map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples"}
+var taskOfProgram = map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples", numbers.TrainProgram: "numbers", graphs.TrainProgram: "graphs"}
 
 // newTask makes a task by its name.
 func newTask(name string) (*task, error) {
@@ -53,7 +58,7 @@ func newTask(name string) (*task, error) {
 	case "nodes":
 		o, model := &options.Nodes{}, gnb.AnyModel(nil)
 		return &task{
-			name: name, options: o, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
+			name: name, options: o, launch: &o.LaunchOptions, eval: &o.EvaluationOptions, sets: true,
 			take: func(run *runs.Run) (any, error) {
 				name, had, err := gnb.OptionsOf(run)
 				if err != nil {
@@ -76,45 +81,69 @@ func newTask(name string) (*task, error) {
 		}, nil
 	case "links":
 		o := &links.Options{}
-		return &task{
-			name: name, options: o, defaults: map[string]string{"epochs": "10, or 200 with --full-graph", "lr": "0.01, or 0.001 for large features", "metric": "auc"}, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
-			take: func(run *runs.Run) (any, error) { had, err := links.OptionsOf(run); return &had, err },
-			load: func(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (*dataset.Dataset, error) {
-				options.SpreadFanouts(fs, o.Layers)
-				return options.Load(ctx, out, spec)
-			},
-			train:  func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) { return links.Train(ctx, ds, *o) },
-			metric: "auc",
-			finish: func(fs *flag.FlagSet, _ *dataset.Dataset) error { options.SpreadFanouts(fs, o.Layers); return nil },
-			search: func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
-				return sweep.RunTask(ctx, ds, links.Task, func(t *sweep.Trial) links.Options { return *trial(t).options.(*links.Options) }, so)
-			},
-		}, nil
+		spread := func(fs *flag.FlagSet) { options.SpreadFanouts(fs, o.Layers) }
+		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, links.Task, spread)
+		t.defaults = map[string]string{"epochs": "10, or 200 with --full-graph", "lr": "0.01, or 0.001 for large features", "metric": "auc"}
+		t.metric = "auc"
+		return t, nil
 	case "triples":
 		o := &kg.Options{}
-		return &task{
-			name: name, options: o, defaults: map[string]string{"batch": "128", "epochs": "100", "lr": "0.003", "eval-every": "10", "metric": "mrr", "dropout": "none"}, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
-			take: func(run *runs.Run) (any, error) { had, err := kg.OptionsOf(run); return &had, err },
-			load: func(ctx context.Context, out *cli.Output, _ *flag.FlagSet, spec string) (*dataset.Dataset, error) {
-				return options.Load(ctx, out, spec)
-			},
-			train:  func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) { return kg.Train(ctx, ds, *o) },
-			metric: "mrr",
-			finish: func(*flag.FlagSet, *dataset.Dataset) error { return nil },
-			search: func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
-				return sweep.RunTask(ctx, ds, kg.Task, func(t *sweep.Trial) kg.Options { return *trial(t).options.(*kg.Options) }, so)
-			},
-		}, nil
+		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, kg.Task, nil)
+		t.defaults = map[string]string{"batch": "128", "epochs": "100", "lr": "0.003", "eval-every": "10", "metric": "mrr", "dropout": "none"}
+		t.metric = "mrr"
+		return t, nil
+	case "numbers":
+		o := &numbers.Options{}
+		spread := func(fs *flag.FlagSet) { options.SpreadFanouts(fs, o.Layers) }
+		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, numbers.Task, spread)
+		t.defaults = map[string]string{"metric": "mae"}
+		t.sets, t.metric, t.lower = true, "mae", true
+		return t, nil
+	case "graphs":
+		o := &graphs.Options{}
+		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, graphs.Task, nil)
+		t.defaults = map[string]string{"batch": "128", "epochs": "100", "lr": "0.001", "layers": "4", "norm": "batch"}
+		t.sets = true
+		return t, nil
 	}
 	return nil, cli.Usagef("--task is %q; it is %s", name, strings.Join(taskNames, ", "))
 }
 
+// trainable is a task of a package beside gnb.
+type trainable[O any] interface {
+	sweep.Task[O]
+	OptionsOf(run *runs.Run) (O, error)
+}
+
+// taskFrom makes the task of a package beside gnb, whose options are o with the given parts; finish, unless nil, finishes them
+// once flags are parsed.
+func taskFrom[O any](name string, o *O, l *gnb.LaunchOptions, e *gnb.EvaluationOptions, of trainable[O], finish func(*flag.FlagSet)) *task {
+	if finish == nil {
+		finish = func(*flag.FlagSet) {}
+	}
+	t := &task{name: name, options: o, launch: l, eval: e}
+	t.take = func(run *runs.Run) (any, error) { had, err := of.OptionsOf(run); return &had, err }
+	t.load = func(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (*dataset.Dataset, error) {
+		finish(fs)
+		if t.sets {
+			return options.LoadSplitSet(ctx, out, spec, options.SplitOf(fs))
+		}
+		return options.Load(ctx, out, spec)
+	}
+	t.train = func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) { return of.Train(ctx, ds, *o) }
+	t.finish = func(fs *flag.FlagSet, _ *dataset.Dataset) error { finish(fs); return nil }
+	t.search = func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
+		return sweep.RunTask(ctx, ds, of, func(s *sweep.Trial) O { return *trial(s).options.(*O) }, so)
+	}
+	return t
+}
+
 // flags makes the flags of the task.
 func (t *task) flags(fs *flag.FlagSet, but ...string) {
-	fs.String("task", t.name, "what to predict: nodes (their classes), links or triples")
+	fs.String("task", t.name, "what to predict: nodes (their classes), "+phrase.List(taskNames[1:]))
 	options.Bind(fs, t.options, but...)
 	options.Defaults(fs, t.defaults)
-	if t.name == "nodes" {
+	if t.sets {
 		options.SplitFlag(fs)
 	}
 }
@@ -128,7 +157,7 @@ func (t *task) takeFlags(fs *flag.FlagSet, run *runs.Run) error {
 	options.Take(fs, t.options, had)
 	split := false
 	fs.Visit(func(f *flag.Flag) { split = split || f.Name == "split" })
-	if t.name == "nodes" && !split {
+	if t.sets && !split {
 		return fs.Set("split", strconv.Itoa(run.Config.SplitSet))
 	}
 	return nil

@@ -43,7 +43,7 @@ func runTrain(ctx context.Context, args []string, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
-	fs := out.Flags("[DATASET]", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8. With --resume RUN, DATASET and all flags that are not given are the run's own. These are the flags of --task "+t.name+"; --task links --help and --task triples --help list those of other tasks.")
+	fs := out.Flags("[DATASET]", "Trains a model and evaluates it exactly. DATASET is a dataset's directory, or a generator such as karate or planted?nodes=100000&classes=8. With --resume RUN, DATASET and all flags that are not given are the run's own. These are the flags of --task "+t.name+"; --task links --help, --task triples --help and --task numbers --help list those of other tasks.")
 	ranks.InsecureFlag(fs)
 	t.flags(fs)
 	options.Verify(out, fs)

@@ -24,6 +24,7 @@ gnb/cmd/gnb/internal/setup
 gnb/cmd/gnb/internal/watch
 gnb/figure
 gnb/flight
+gnb/graphs
 gnb/inspect
 gnb/internal/boards
 gnb/internal/bulk
@@ -47,6 +48,7 @@ gnb/kg
 gnb/links
 gnb/monitor
 gnb/monitor/load
+gnb/numbers
 gnb/parts
 gnb/plan
 gnb/published

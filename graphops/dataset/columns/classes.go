@@ -11,7 +11,7 @@ import (
 )
 
 // ErrFractions is the error of labels that are numbers with fractions.
-var ErrFractions = errors.New("it is the label and has numbers with fractions, and GraphNB predicts classes; make classes of them, such as ranges")
+var ErrFractions = errors.New("it is the label and has numbers with fractions, and a label is a class; numbers are targets, which tables have (--format tables --kinds COLUMN=target), or make classes of them, such as ranges")
 
 // ErrMinusOne is the error of labels that are -1 and one other value.
 var ErrMinusOne = errors.New("its labels are -1 and one other value, and -1 usually means unknown: --present -1 makes it a class")
@@ -20,7 +20,7 @@ var ErrMinusOne = errors.New("its labels are -1 and one other value, and -1 usua
 type ManyClassesError struct{ Classes, Labels int64 }
 
 func (e *ManyClassesError) Error() string {
-	return fmt.Sprintf("its %d labels make %d classes, so it has something other than classes, such as amounts or names, and GraphNB predicts classes; make classes of them, such as ranges, or say --many-classes if they are classes", e.Labels, e.Classes)
+	return fmt.Sprintf("its %d labels make %d classes, so it has something other than classes, such as amounts or names; amounts are targets, which tables have (--format tables --kinds COLUMN=target), or make classes of them, such as ranges, or say --many-classes if they are classes", e.Labels, e.Classes)
 }
 
 // The share of classes that is refused: over fewClasses, with fewer than perClass labels each on average.

@@ -91,7 +91,7 @@ func (d *decider) has(k Kind) bool {
 	return slices.ContainsFunc(d.cols, func(c Column) bool { return c.Kind == k })
 }
 
-// once are the kinds of which a table has one column.
+// once are the kinds of which a table has one column; nodes can have several targets.
 var once = []Kind{ID, Label, Split, Source, Target, Relation, Weight, Time}
 
 func (d *decider) given() error {
@@ -100,7 +100,7 @@ func (d *decider) given() error {
 			continue
 		}
 		k := d.Kinds[i]
-		if slices.Contains(once, k) && d.has(k) {
+		if slices.Contains(once, k) && d.has(k) && !(k == Target && d.Of == Nodes) {
 			return fmt.Errorf("two columns are to be of kind %s, and a table has one; one of them is %q", k, d.Names[i])
 		}
 		d.cols[i] = Column{Kind: k, Why: "as given"}
@@ -351,7 +351,7 @@ func (d *decider) numbers() error {
 	for i := range d.cols {
 		c, p := &d.cols[i], d.Profiles[i]
 		n, undecided, ok := p.writing.sure(p.Present() - p.wholes - p.others)
-		if !ok || p.writing.odd == 0 || c.Kind == Skip || c.Kind == ID || c.Kind == Source || c.Kind == Target || c.Kind == Category || c.Kind == Text {
+		if !ok || p.writing.odd == 0 || c.Kind == Skip || c.Kind == ID || c.Kind == Source || c.Kind == Target && d.Of != Nodes || c.Kind == Category || c.Kind == Text {
 			continue
 		}
 		if undecided {

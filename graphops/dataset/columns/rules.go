@@ -29,7 +29,7 @@ const (
 	TestMask  Kind = "test_mask"  // the same of test
 	Source    Kind = "source"     // the id of an edge's source, the head of a triple
 	Relation  Kind = "relation"   // the relation of a triple
-	Target    Kind = "target"     // the id of an edge's target, the tail of a triple
+	Target    Kind = "target"     // the id of an edge's target, the tail of a triple; of nodes, a number to predict
 	Weight    Kind = "weight"     // the edge's weight
 	Time      Kind = "time"       // the edge's time
 	Skip      Kind = "skip"       // not read

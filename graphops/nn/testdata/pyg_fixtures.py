@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 import torch_geometric
 from torch_geometric.nn import (
-    GAT, GCN, GIN, BatchNorm, GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, GraphConv, GraphSAGE, LayerNorm, TransformerConv
+    GAT, GCN, GIN, AttentionalAggregation, BatchNorm, GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, GraphConv, GraphSAGE, LayerNorm,
+    Set2Set, TransformerConv, global_add_pool
 )
 from torch_geometric.nn.models import MLP
 
@@ -89,6 +90,58 @@ case("graph weighted mean", GraphConv(IN, OUT, aggr="mean"), weighted)
 case("layer norm", LayerNorm(IN, mode="node"), lambda m, h: m(h))
 case("batch norm", BatchNorm(IN), lambda m, h: m(h), train=True)
 case("batch norm, evaluated", BatchNorm(IN), lambda m, h: m(h))
+
+# Groups of the rows; the second of the four is empty, in the first case.
+pooled = lambda m, h: m(h, torch.tensor([0, 0, 0, 2, 2, 2, 2, 3]), dim_size=4)
+filled = lambda m, h: m(h, torch.tensor([0, 0, 0, 1, 1, 1, 1, 2]), dim_size=3)
+
+
+class Rows(torch.nn.Module):
+    """A module that PyG does not know to be an MLP, whose parameters it would call gate_mlp and mlp."""
+
+    def __init__(self, *widths):
+        super().__init__()
+        self.lins = torch.nn.ModuleList(torch.nn.Linear(a, b) for a, b in zip(widths, widths[1:]))
+
+    def forward(self, h):
+        for lin in self.lins[:-1]:
+            h = lin(h).relu()
+        return self.lins[-1](h)
+
+
+case("attention pool", AttentionalAggregation(Rows(IN, 4, 1), Rows(IN, 4, OUT)), pooled)
+case("attention pool by column", AttentionalAggregation(torch.nn.Linear(IN, IN)), pooled)
+case("set2set", Set2Set(IN, processing_steps=3), filled)
+
+
+class VirtualNode(torch.nn.Module):
+    """The virtual node of the Open Graph Benchmark's networks, around layers that change nothing."""
+
+    def __init__(self, cols, layers, residual):
+        super().__init__()
+        self.residual = residual
+        self.embedding = torch.nn.Parameter(torch.zeros(1, cols))
+        self.mlps = torch.nn.ModuleList(
+            torch.nn.ModuleDict({
+                "lins": torch.nn.ModuleList([torch.nn.Linear(cols, 2 * cols), torch.nn.Linear(2 * cols, cols)]),
+                "norms": torch.nn.ModuleList([BatchNorm(2 * cols), BatchNorm(cols)]),
+            }) for _ in range(layers - 1))
+
+    def forward(self, h, index, graphs):
+        state = self.embedding.expand(graphs, -1)
+        for i in range(len(self.mlps) + 1):
+            h = h + state[index]
+            if i < len(self.mlps):
+                new = global_add_pool(h, index, graphs) + state
+                for lin, norm in zip(self.mlps[i]["lins"], self.mlps[i]["norms"]):
+                    new = norm(lin(new)).relu()
+                state = state + new if self.residual else new
+        return h
+
+
+virtual = lambda m, h: m(h, torch.tensor([0, 0, 0, 2, 2, 2, 2, 3]), 4)
+case("virtual node", VirtualNode(IN, 3, False), virtual, train=True)
+case("virtual node, residual", VirtualNode(IN, 3, True), virtual)
 
 case("gcn model", GCN(IN, 6, 3, OUT), plain)
 case("gcn model, layer norm", GCN(IN, 6, 3, OUT, norm="layer", norm_kwargs={"mode": "node"}), plain)

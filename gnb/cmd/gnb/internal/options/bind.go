@@ -1,11 +1,13 @@
 package options
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -111,7 +113,13 @@ func define(fs *flag.FlagSet, name, help string, field any) {
 	case *[]int64:
 		fs.Var((*times)(p), name, help)
 	case *[]string:
-		fs.Var((*tags)(p), name, help)
+		if name == "tags" {
+			fs.Var((*tags)(p), name, help)
+			return
+		}
+		fs.Var((*words)(p), name, help)
+	case *[]float64:
+		fs.Var((*reals)(p), name, help)
 	case *[]float32:
 		fs.Var(&classWeights{to: p}, name, help)
 	case *map[string][]int:
@@ -237,3 +245,46 @@ type tags []string
 
 // String implements [flag.Value].
 func (t *tags) String() string { return strings.Join(*t, ",") }
+
+// words is the flag of a list of names, which can have spaces.
+type words []string
+
+// Set implements [flag.Value].
+func (w *words) Set(text string) error {
+	*w = nil
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			return errors.New("it is a list of names with commas between them")
+		}
+		*w = append(*w, part)
+	}
+	return nil
+}
+
+// String implements [flag.Value].
+func (w *words) String() string { return strings.Join(*w, ",") }
+
+// reals is the flag of a list of numbers.
+type reals []float64
+
+// Set implements [flag.Value].
+func (r *reals) Set(text string) error {
+	*r = nil
+	for part := range strings.SplitSeq(text, ",") {
+		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil {
+			return errors.New("it is a list of numbers with commas between them, such as 0.1,0.5,0.9")
+		}
+		*r = append(*r, x)
+	}
+	return nil
+}
+
+// String implements [flag.Value].
+func (r *reals) String() string {
+	parts := make([]string, len(*r))
+	for i, x := range *r {
+		parts[i] = strconv.FormatFloat(x, 'g', -1, 64)
+	}
+	return strings.Join(parts, ",")
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/numbers"
 	"github.com/graphnb/graphnb/graphops/optim"
 )
 
@@ -71,8 +72,9 @@ func TestEveryOptionHasAFlag(t *testing.T) {
 		"Data", "Scratch", "Quiet", "Events", "StallAfter", "Cluster", // of the command or of programs
 		"OwnLoss", // only a program declares one
 		"Of",      // of decoders, rarely
+		"Scale",   // the task sets it
 	}
-	for _, o := range []any{&options.Nodes{}, &links.Options{}, &links.EmbedOptions{}, &kg.Options{}} {
+	for _, o := range []any{&options.Nodes{}, &links.Options{}, &links.EmbedOptions{}, &kg.Options{}, &numbers.Options{}} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(o).Elem()) {
 			if f.Anonymous || f.Tag.Get("flag") != "" || slices.Contains(without, f.Name) || f.Type.Kind() == reflect.Struct && f.Name == "Encoder" {
 				continue

@@ -25,16 +25,20 @@ func SplitFlag(fs *flag.FlagSet) { fs.Int("split", 0, "set of splits, for a data
 // Load finishes the options after parsing, loads the dataset with the set of splits that the flags choose, and returns the
 // model too.
 func (o *Nodes) Load(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (gnb.AnyModel, *dataset.Dataset, error) {
-	set := 0
-	if f := fs.Lookup("split"); f != nil {
-		set, _ = strconv.Atoi(f.Value.String())
-	}
-	ds, err := LoadSplitSet(ctx, out, spec, set)
+	ds, err := LoadSplitSet(ctx, out, spec, SplitOf(fs))
 	if err != nil {
 		return nil, nil, err
 	}
 	model, err := o.Finish(fs, ds)
 	return model, ds, err
+}
+
+// SplitOf returns the set of splits that the flag of [SplitFlag] chooses, 0 without it.
+func SplitOf(fs *flag.FlagSet) (set int) {
+	if f := fs.Lookup("split"); f != nil {
+		set, _ = strconv.Atoi(f.Value.String())
+	}
+	return set
 }
 
 // Finish sets the options that depend on several flags or on the dataset, after parsing, and returns the model.

@@ -1,0 +1,174 @@
+package numbers_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/runtest"
+	"github.com/graphnb/graphnb/gnb/numbers"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+// killEnv makes the worker of a rank kill its process at a forward pass: "RANK PASSES", counted from 1.
+const killEnv = "NUMBERS_TEST_KILL"
+
+// mortal is a GraphSAGE that kills its process as killEnv says.
+type mortal struct {
+	Convs []*nn.SAGEConv
+	left  int // passes until the kill, or 0
+}
+
+var mortalModel = gnb.Model("test.mortal", func(s gnb.ModelConfig) *mortal {
+	m := &mortal{Convs: nn.Stack(s, nn.NewSAGE)}
+	var rank, passes int
+	if n, _ := fmt.Sscan(os.Getenv(killEnv), &rank, &passes); n == 2 && slices.Contains(os.Args, fmt.Sprint("-gnb.worker=", rank)) {
+		m.left = passes
+	}
+	return m
+})
+
+func (m *mortal) NumLayers() int { return len(m.Convs) }
+
+func (m *mortal) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
+	if i == 0 && m.left > 0 {
+		if m.left--; m.left == 0 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+	}
+	if h = m.Convs[i].Forward(f, b, h); i < len(m.Convs)-1 {
+		h = f.Dropout(f.ReLU(h), 0.2)
+	}
+	return h
+}
+
+// cellOptions are the options of the cell "numbers".
+type cellOptions struct {
+	Dir, Resume           string
+	Workers, VirtualRanks int
+	Rank, Passes          int // the kill
+}
+
+// runCell trains, and prints nothing.
+func runCell(raw []byte) error {
+	var c cellOptions
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return err
+	}
+	if c.Passes > 0 {
+		if err := os.Setenv(killEnv, fmt.Sprint(c.Rank, c.Passes)); err != nil {
+			return err
+		}
+	}
+	o := numbers.Options{Model: mortalModel, LossOptions: numbers.LossOptions{Loss: "quantile", Quantiles: []float64{0.2, 0.5, 0.8}, Bounded: true}}
+	o.Workers, o.VirtualRanks, o.Threads, o.Hidden, o.Dropout, o.Batch, o.Epochs, o.Seed = c.Workers, c.VirtualRanks, 1, 8, 0.2, 40, 8, 3
+	o.Metric, o.Patience, o.CheckpointEvery, o.RunDir, o.Resume, o.Quiet = "r2", 6, 3, c.Dir, c.Resume, true
+	_, err := numbers.Train(context.Background(), planted(300, 0.1), o)
+	return err
+}
+
+// A run that is killed at random steps resumes each time, and ends with the weights, losses and values of one that nothing
+// disturbed. So do the runs of 1, 2 and 4 workers with four virtual ranks in all.
+func TestKilledRunsResumeExactly(t *testing.T) {
+	testneed.NotShort(t, "it kills and resumes runs for seconds")
+	kills := 3
+	if envknob.Soak.On() {
+		kills = 10
+	}
+	dir := t.TempDir()
+	start := func(o cellOptions) error {
+		c := runtest.StartCell(t, "numbers", filepath.Join(dir, "runs"), o)
+		err := c.Wait(2 * time.Minute)
+		c.Gone(20 * time.Second)
+		if err != nil && (o.Passes == 0 || !strings.Contains(c.Out.String(), "killed")) {
+			t.Fatalf("%v\n%s", err, c.Out.String())
+		}
+		return err
+	}
+	var whole *runs.Run
+	for _, workers := range []int{1, 2, 4} {
+		o := cellOptions{Dir: filepath.Join(dir, fmt.Sprint("whole", workers)), Workers: workers, VirtualRanks: 4 / workers}
+		if err := start(o); err != nil {
+			t.Fatal(err)
+		}
+		run := opened(t, o.Dir)
+		if whole == nil {
+			whole = run
+			continue
+		}
+		same(t, fmt.Sprintf("%d workers", workers), run, whole)
+	}
+	losses, err := whole.Losses()
+	if err != nil || len(losses) < 30 {
+		t.Fatalf("%d steps, %v; want 30 or more, so that kills come at different steps", len(losses), err)
+	}
+	random := rand.New(rand.NewPCG(17, uint64(len(losses))))
+	o := cellOptions{Dir: filepath.Join(dir, "killed"), Workers: 2, VirtualRanks: 2}
+	for i := range kills {
+		o.Rank = random.IntN(2)
+		o.Passes = 1 + random.IntN(max(4, 4*len(losses)/(kills+1))) // a step has two passes of a rank
+		if start(o) == nil {
+			t.Logf("kill %d: the run ended before pass %d", i, o.Passes)
+			break
+		}
+		t.Logf("kill %d: rank %d at its pass %d", i, o.Rank, o.Passes)
+		o.Resume = o.Dir
+	}
+	o.Passes = 0
+	if opened(t, o.Dir).Result.State != runs.StateDone {
+		if err := start(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, "the killed run", opened(t, o.Dir), whole)
+}
+
+func opened(t *testing.T, dir string) *runs.Run {
+	t.Helper()
+	r, err := runs.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// same fails unless two runs have the same weights, losses and values to the bit.
+func same(t *testing.T, what string, got, want *runs.Run) {
+	t.Helper()
+	for _, file := range [][2]string{{got.Weights(), want.Weights()}, {got.BestWeights(), want.BestWeights()}} {
+		a, err1 := os.ReadFile(file[0])
+		b, err2 := os.ReadFile(file[1])
+		if err1 != nil || err2 != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s: %s differs: %v, %v", what, filepath.Base(file[0]), err1, err2)
+		}
+	}
+	a, err1 := got.Losses()
+	b, err2 := want.Losses()
+	if err1 != nil || err2 != nil || !slices.Equal(a, b) {
+		t.Errorf("%s: the losses differ: %v, %v", what, err1, err2)
+	}
+	compared := 0
+	for name, x := range want.Result.Values {
+		if y, ok := got.Result.Values[name]; !ok || math.Float64bits(x) != math.Float64bits(y) {
+			t.Errorf("%s: %s is %v, want %v", what, name, y, x)
+		}
+		compared++
+	}
+	if compared < 10 {
+		t.Errorf("%s: only %d values were compared", what, compared)
+	}
+}
