@@ -20,7 +20,8 @@
 // the opposite of each edge; an edge that is listed in both directions then counts as listed twice.
 // A note says how many edges were merged.
 //
-// A dataset with a class for each node but no split gets ten random splits: see [RandomSplits].
+// A dataset with a class for each node but no split gets ten random splits: see [RandomSplits]. One with numbers to predict
+// and no split gets one at random: 60 % of the nodes with a target for train, 20 % for val and 20 % for test.
 //
 // A note names the files of a folder that were not read.
 //
@@ -516,6 +517,12 @@ func finish(ctx context.Context, d *dataset.Dataset, s *source, r Reader, m *tab
 			return nil, err
 		}
 		how += fmt.Sprintf(", %d random splits of %d train and %d val nodes a class, seed %d", sets, train, val, o.Seed)
+	}
+	if d.Targets != nil && d.Labels == nil && len(d.Splits) == 0 {
+		if err := splitTargets(d, o); err != nil {
+			return nil, err
+		}
+		how += fmt.Sprintf(", a random split of the nodes with a target, seed %d", o.Seed)
 	}
 	if d.Meta.Source == "" {
 		d.Meta.Source = "converted from " + how
