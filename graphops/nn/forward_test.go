@@ -134,10 +134,15 @@ func everyModel(s ModelConfig) map[string]Model {
 	plus.Activation, plus.FeedForward, plus.LogDegree = "", true, 1.5
 	plusEdges := plus
 	plusEdges.EdgeDim = 3
+	strong, plain := heads, s
+	strong.Arrangement, strong.PreLinear, strong.JK = Strong, true, "sum"
+	plain.Arrangement, plain.Norm, plain.Residual = Strong, "layer", true
 	return map[string]Model{
 		"gine": NewGINEModel(s), "gine plus edges": NewGINEModel(plusEdges), "gatedgcn": NewGatedGCNModel(s), "gatedgcn plus edges": NewGatedGCNModel(plusEdges),
 		"pna": NewPNAModel(plus), "pna plus edges": NewPNAModel(plusEdges),
 		"sage jk cat": NewSAGEModel(cat), "gcn jk max": NewGCNModel(greatest), "gat jk lstm": NewGATModel(lstm),
+		"sage strong": NewSAGEModel(plain), "gcn strong": NewGCNModel(plain), "gat strong": NewGATModel(plain), "gatv2 strong": NewGATv2Model(plain), "gin strong": NewGINModel(plain),
+		"sage strong, sum": NewSAGEModel(strong), "gcn strong, sum": NewGCNModel(strong), "gat strong, sum": NewGATModel(strong), "gin strong, sum": NewGINModel(strong),
 		"mlp": NewMLPModel(s), "mlp rich": NewMLPModel(rich), "sage rich": NewSAGEModel(rich),
 		"gcn": NewGCNModel(s), "gcn rich": NewGCNModel(rich), "gcn weighted": NewGCNModel(s),
 		"gat": NewGATModel(s), "gat rich": NewGATModel(heads), "gatv2": NewGATv2Model(s), "gatv2 rich, edges": NewGATv2Model(edged),

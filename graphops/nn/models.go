@@ -1,6 +1,10 @@
 package nn
 
-import "github.com/graphnb/graphnb/graphops"
+import (
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops"
+)
 
 // ModelConfig configures most models. A zero field disables its feature or means the model's
 // default. Package gnb calls it gnb.ModelConfig.
@@ -32,10 +36,15 @@ type ModelConfig struct {
 	Norm string `json:"norm,omitempty"`
 	// Residual adds each layer's input to its output.
 	Residual bool `json:"residual,omitempty"`
-	// Activation is the activation between layers: "relu" or "elu"; "" means "elu" for a GAT or GATv2 and
-	// "relu" for other models.
+	// Arrangement says how layers, normalisations and the output are put together: "" as PyTorch Geometric's models, or
+	// "strong"; see [Between].
+	Arrangement string `json:"arrangement,omitempty"`
+	// PreLinear puts a linear layer to Hidden columns, with dropout after it, before the first layer.
+	PreLinear bool `json:"pre_linear,omitempty"`
+	// Activation is the activation between layers: "relu" or "elu"; "" means "elu" for a GAT or GATv2 without Arrangement
+	// and "relu" for other models.
 	Activation string `json:"activation,omitempty"`
-	// JK is the jumping knowledge of the layers, "cat", "max" or "lstm"; "" means that the last layer makes the
+	// JK is the jumping knowledge of the layers, "cat", "max", "lstm" or "sum"; "" means that the last layer makes the
 	// output. An HGT has none.
 	JK string `json:"jk,omitempty"`
 	// FeedForward adds a perceptron after each layer of a GINE, GatedGCN or PNA; see [Plus]. Other models have none.
@@ -64,9 +73,11 @@ func (s ModelConfig) check(op string) {
 		fail(op, "ModelConfig.In is %d; it must be the number of features of a node", s.In)
 	case s.Out < 1:
 		fail(op, "ModelConfig.Out is %d; it must be the number of classes", s.Out)
-	case s.JK != "" && s.JK != "cat" && s.JK != "max" && s.JK != "lstm":
-		fail(op, "ModelConfig.JK is %q; choose cat, max or lstm", s.JK)
-	case s.Hidden < 1 && (s.Layers > 1 || s.JK != ""):
+	case s.JK != "" && !slices.Contains(Jumps, s.JK):
+		fail(op, "ModelConfig.JK is %q; choose cat, max, lstm or sum", s.JK)
+	case s.Arrangement != "" && s.Arrangement != Strong:
+		fail(op, "ModelConfig.Arrangement is %q; choose strong, or leave it out", s.Arrangement)
+	case s.Hidden < 1 && (s.Layers > 1 || s.headed() || s.PreLinear):
 		fail(op, "ModelConfig.Hidden is %d; a model of %d layers needs at least 1 hidden column", s.Hidden, s.Layers)
 	case !(s.Dropout >= 0 && s.Dropout < 1):
 		fail(op, "ModelConfig.Dropout is %v; it must be at least 0 and below 1", s.Dropout)
@@ -145,7 +156,7 @@ func (m *SAGE) SourceChunks(i, nodes int) int {
 	if m.Convs[i].narrows(nodes) {
 		return 1
 	}
-	return 0
+	return m.Between.SourceChunks(i, nodes)
 }
 
 var (
@@ -179,11 +190,11 @@ func (m *GCN) Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 }
 
 // SourceChunks implements [SourceTransformer].
-func (m *GCN) SourceChunks(i, _ int) int {
+func (m *GCN) SourceChunks(i, nodes int) int {
 	if m.Convs[i].transformsFirst(false) {
 		return 1
 	}
-	return 0
+	return m.Between.SourceChunks(i, nodes)
 }
 
 var (
@@ -196,7 +207,8 @@ var (
 // attention coefficients with the same probability. Hidden layers concatenate Heads heads of
 // Hidden/Heads columns; the last layer averages OutHeads heads of Out columns. Its parameters have
 // the names of torch_geometric.nn.GAT's state_dict: convs.0.att_src, convs.0.att_dst, convs.0.bias,
-// convs.0.lin.weight, convs.1.…
+// convs.0.lin.weight, convs.1.… In the arrangement "strong" the activation is ReLU, and layers have neither biases nor
+// dropout of attention coefficients.
 type GAT struct {
 	Convs []*GATConv `nn:"convs"`
 	Between
@@ -208,7 +220,7 @@ func (s ModelConfig) attentionHeads(op string) (heads, last int) {
 	if last == 0 {
 		last = heads
 	}
-	if (s.Layers > 1 || s.JK != "") && s.Hidden%heads != 0 {
+	if (s.Layers > 1 || s.headed()) && s.Hidden%heads != 0 {
 		fail(op, "ModelConfig.Hidden is %d and Heads is %d; Hidden must be a multiple of Heads", s.Hidden, heads)
 	}
 	return heads, last
@@ -219,7 +231,7 @@ func NewGATModel(s ModelConfig) *GAT {
 	s = s.withELU()
 	return &GAT{
 		Convs: attentionStack(s, "NewGATModel", func(in, out, heads int, mean bool) *GATConv {
-			return NewGATWith(in, out, GATOptions{Heads: heads, Mean: mean, Dropout: s.Dropout})
+			return NewGATWith(in, out, GATOptions{Heads: heads, Mean: mean, Dropout: s.attentionDropout(), NoBias: s.Arrangement == Strong})
 		}),
 		Between: NewBetween(s),
 	}

@@ -200,6 +200,16 @@ func pygModels() map[string]struct {
 	s.Norm = "batch"
 	model("gin model, batch norm", NewGINModel(s), true)
 	model("sage model, batch norm", NewSAGEModel(s), true)
+	s = ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 3, Arrangement: Strong, Norm: "layer", Residual: true}
+	model("strong gcn, layer norm, residual", NewGCNModel(s), false)
+	model("strong gcn", NewGCNModel(ModelConfig{In: 5, Hidden: 4, Out: 3, Layers: 2, Arrangement: Strong}), false)
+	s.Norm, s.PreLinear = "batch", true
+	model("strong sage, batch norm, residual, pre-linear", NewSAGEModel(s), true)
+	s = ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 3, Arrangement: Strong, Norm: "layer", JK: "sum", Heads: 2}
+	model("strong gat, layer norm, sum", NewGATModel(s), false)
+	s.Layers, s.JK = 2, ""
+	model("strong gatv2, layer norm", NewGATv2Model(s), false)
+	model("strong gin, residual", NewGINModel(ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 2, Arrangement: Strong, Residual: true}), false)
 	return m
 }
 

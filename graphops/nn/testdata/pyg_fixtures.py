@@ -11,7 +11,7 @@ import torch.nn.functional as F
 import torch_geometric
 from torch_geometric.nn import (
     GAT, GCN, GIN, AttentionalAggregation, BatchNorm, GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, GraphConv, GraphSAGE, LayerNorm,
-    PNAConv, ResGatedGraphConv, Set2Set, TransformerConv, global_add_pool
+    PNAConv, ResGatedGraphConv, SAGEConv, Set2Set, TransformerConv, global_add_pool
 )
 from torch_geometric.nn.models import MLP
 
@@ -241,6 +241,45 @@ case("pna model, plus", Plus(2, 6, lambda: PNAConv(6, 6, *paper, degrees, edge_d
 case("gatedgcn model", Plus(2, 6, lambda: GatedGCN(EDGE, 6, 6), lambda *at: gated(*at)[0], by_row, True), last)
 case("gatedgcn model, states", Plus(3, 6, lambda: GatedGCN(6, 6, 6), gated, None, False, False, True), last)
 case("gatedgcn model, states, plus", Plus(3, 6, lambda: GatedGCN(6, 6, 6), gated, BatchNorm, True, True, True), last, train=True)
+
+class Strong(torch.nn.Module):
+    """The arrangement of the strong baselines, with the names of package nn."""
+
+    def __init__(self, conv, layers, hidden, norm=None, res=False, pre=False, jk=False):
+        super().__init__()
+        first = hidden if pre else IN
+        widths = [(first if i == 0 else hidden, hidden) for i in range(layers)]
+        if pre:
+            self.lin_in = torch.nn.Linear(IN, hidden)
+        self.convs = torch.nn.ModuleList(conv(*w) for w in widths)
+        self.norms = torch.nn.ModuleList(norm(hidden) for _ in widths) if norm else None
+        self.res = torch.nn.ModuleList(torch.nn.Linear(*w) for w in widths) if res else None
+        self.lin = torch.nn.Linear(hidden, OUT)
+        self.jk = jk
+
+    def forward(self, h, edge_index):
+        if hasattr(self, "lin_in"):
+            h = self.lin_in(h)
+        total = 0
+        for i, conv in enumerate(self.convs):
+            y = conv(h, edge_index)
+            if self.res is not None:
+                y = y + self.res[i](h)
+            if self.norms is not None:
+                y = self.norms[i](y)
+            h = y.relu()
+            total = total + h
+        return self.lin(total if self.jk else h)
+
+
+rows = lambda n: torch.nn.LayerNorm(n)
+gin = lambda i, o: GINConv(MLP([i, o, o], norm=None))
+case("strong gcn, layer norm, residual", Strong(GCNConv, 3, 6, rows, res=True), plain)
+case("strong gcn", Strong(GCNConv, 2, 4), plain)
+case("strong sage, batch norm, residual, pre-linear", Strong(SAGEConv, 3, 6, BatchNorm, res=True, pre=True), plain, train=True)
+case("strong gat, layer norm, sum", Strong(lambda i, o: GATConv(i, o // 2, heads=2, bias=False), 3, 6, rows, jk=True), plain)
+case("strong gatv2, layer norm", Strong(lambda i, o: GATv2Conv(i, o // 2, heads=2, bias=False), 2, 6, rows), plain)
+case("strong gin, residual", Strong(gin, 2, 6, res=True), plain)
 
 logits, target = values(12, 3).view(4, 3) * 4, (values(12, 1).view(4, 3) > 0).float()
 logits.requires_grad_()
