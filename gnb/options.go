@@ -33,6 +33,8 @@ type ModelOptions struct {
 	// input to its output.
 	Norm     string `json:",omitempty" flag:"norm" help:"normalisation between layers: layer or batch (default none)"`
 	Residual bool   `json:",omitempty" flag:"residual" help:"add each layer's input to its output"`
+	// FeedForward adds a perceptron of two layers after each layer of a GINE, GatedGCN or PNA. See [nn.Plus].
+	FeedForward bool `json:",omitempty" flag:"feed-forward" help:"perceptron after each layer of gine, gatedgcn or pna"`
 	// JK makes the output of the outputs of all layers (jumping knowledge): "cat" of their concatenation, "max" of the
 	// greatest elements, "lstm" of a weighted sum. "" means the last layer's alone. See [nn.ModelConfig].
 	JK string `json:",omitempty" flag:"jk" help:"output from all layers: cat, max or lstm (default last)"`
