@@ -33,9 +33,14 @@ type ModelOptions struct {
 	// Residual adds each layer's input to its output.
 	Norm     string `json:",omitempty" flag:"norm" help:"normalisation between layers: layer, batch or none (default none)"`
 	Residual bool   `json:",omitempty" flag:"residual" help:"add each layer's input to its output"`
+	// Arrangement is "" for models as PyTorch Geometric has them, or "strong" for those of the strong baselines: each layer,
+	// with Residual plus a linear layer of its input, then the norm, ReLU and dropout, and a linear layer to the output. See
+	// [nn.Between]. PreLinear puts a linear layer to Hidden columns before the first layer.
+	Arrangement string `json:",omitempty" flag:"arrangement" help:"how layers are put together: strong (default as in PyG)"`
+	PreLinear   bool   `json:",omitempty" flag:"pre-linear" help:"a linear layer before the first layer"`
 	// JK makes the output of the outputs of all layers (jumping knowledge): "cat" of their concatenation, "max" of the
-	// greatest elements, "lstm" of a weighted sum. "" means the last layer's alone. See [nn.ModelConfig].
-	JK string `json:",omitempty" flag:"jk" help:"output from all layers: cat, max or lstm (default last)"`
+	// greatest elements, "lstm" of a weighted sum, "sum" of their sum. "" means the last layer's alone. See [nn.ModelConfig].
+	JK string `json:",omitempty" flag:"jk" help:"output from all layers: cat, max, lstm or sum (default last)"`
 	// BatchDegrees makes a GCN normalise by the sampled batch's degrees, as PyG does, instead of
 	// the full graph's.
 	BatchDegrees bool `json:",omitempty" flag:"batch-degrees" help:"gcn normalisation by the batch's degrees, not the graph's"`

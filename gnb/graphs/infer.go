@@ -231,7 +231,12 @@ func (t *graphTask) write(file string, pooled bool) error {
 		if pooled {
 			err = t.eachPooled("graphs", ids, put)
 		} else {
-			err = t.each("graphs", ids, put)
+			err = t.each("graphs", ids, func(i int32, row []float32) {
+				if t.o.numeric() {
+					t.o.Undo(row, row)
+				}
+				put(i, row)
+			})
 		}
 		if err != nil {
 			return err

@@ -102,6 +102,16 @@ func Train(ctx context.Context, ds *gnb.Dataset, o Options) (*runs.Run, error) {
 // Train resumes the run. OptionsOf fails for a run of another program.
 func OptionsOf(r *runs.Run) (Options, error) { return Task.OptionsOf(r) }
 
+// MetricOf returns the metric by which [Train] chooses the best epoch on a dataset, unless Metric names another; predict is
+// Options.Predict.
+func MetricOf(ds *gnb.Dataset, predict string) gnb.Metric {
+	g := ds.Graphs
+	if g == nil || predict == "targets" || predict == "" && g.Labels == nil && g.MultiLabels == nil {
+		return metrics.MAEMetric
+	}
+	return tally.Metric(g)
+}
+
 // Trained reports whether a run is one of [Train].
 func Trained(r *runs.Run) bool { return r != nil && r.Config.Program == TrainProgram }
 
@@ -155,7 +165,7 @@ func (o *recorded) complete(ds *gnb.Dataset) error {
 			return err
 		}
 		o.Metric = cmp.Or(o.Metric, metrics.MAEMetric.Name)
-		if _, err := numberMetric(o.Metric); err != nil {
+		if _, err := numbers.MetricOf(o.Metric); err != nil {
 			return err
 		}
 		o.Out = o.LossOptions.Columns(g.Targets.Cols)
@@ -184,16 +194,4 @@ func labelled(g *gnb.Dataset, i int32) bool {
 		return slices.ContainsFunc(g.MultiLabels.Row(int(i)), func(y int8) bool { return y >= 0 })
 	}
 	return g.Labels[i] >= 0
-}
-
-// numberMetric returns the metric of numbers of a name.
-func numberMetric(name string) (metrics.Metric, error) {
-	var names []string
-	for _, m := range metrics.Numbers {
-		if m.Name == name {
-			return m, nil
-		}
-		names = append(names, m.Name)
-	}
-	return metrics.Metric{}, fmt.Errorf("graphs: Metric is %q; numbers are measured by %s", name, strings.Join(names, ", "))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
+	"github.com/graphnb/graphnb/gnb/numbers"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -147,7 +148,7 @@ func (t *graphTask) Splits() (names []string) {
 // Chooses implements [gnb.Task].
 func (t *graphTask) Chooses() gnb.Metric {
 	if t.o.numeric() {
-		m, _ := numberMetric(t.o.Metric)
+		m, _ := numbers.MetricOf(t.o.Metric)
 		return m
 	}
 	return tally.Metric(t.g)
@@ -156,11 +157,14 @@ func (t *graphTask) Chooses() gnb.Metric {
 // Measure implements [gnb.Task].
 func (t *graphTask) Measure(splits ...string) (values []runs.NamedValue, err error) {
 	for _, split := range splits {
-		c := t.counter()
+		mine, err := t.counter()
+		if err != nil {
+			return nil, err
+		}
 		bad := []float64{0}
 		ids := t.split(split)
-		err := t.each(split, ids, func(i int32, row []float32) {
-			if !c.add(i, row) {
+		err = t.each(split, ids, func(i int32, row []float32) {
+			if !mine.add(i, row) {
 				bad[0]++
 			}
 		})
@@ -170,28 +174,23 @@ func (t *graphTask) Measure(splits ...string) (values []runs.NamedValue, err err
 		if t.w.AllReduce(bad); bad[0] > 0 {
 			t.w.Fail(fmt.Errorf("graphs: the outputs for %v of the %d graphs of the split %s: %w; take a smaller learning rate (LR, --lr), or a normalisation (Norm, --norm)", bad[0], len(ids), split, gnb.ErrNotFinite))
 		}
-		whole := t.counter()
-		for _, b := range t.w.AllGather(c.encode()) {
-			if err := whole.merge(b); err != nil {
+		all, err := t.counter()
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range t.w.AllGather(mine.Encode()) {
+			if err := all.Merge(b); err != nil {
 				return nil, err
 			}
 		}
-		for _, v := range whole.values() {
-			values = append(values, runs.NamedValue{Name: split + "_" + v.Name, Value: v.Value})
-		}
+		values = append(values, all.values(split)...)
 	}
 	return values, nil
 }
 
-// each calls use with the outputs for graphs, in the unit of the targets for numbers: on each rank with those of its share.
-// Collective.
+// each calls use with the network's outputs for graphs: on each rank with those of its share. Collective.
 func (t *graphTask) each(name string, ids []int32, use func(i int32, row []float32)) error {
-	return t.rows(name, ids, t.model.answer, func(i int32, row []float32) {
-		if t.o.numeric() {
-			t.o.Undo(row, row)
-		}
-		use(i, row)
-	})
+	return t.rows(name, ids, t.model.answer, use)
 }
 
 // eachPooled calls use with the pooled rows of graphs: on each rank with those of its share. Collective.

@@ -3,7 +3,6 @@ package links
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -133,38 +132,11 @@ func (o Options) record(ds *gnb.Dataset) recorded {
 }
 
 // Task is the task of [Train], for sweep.RunTask.
-var Task linkPrediction
-
-type linkPrediction struct{}
-
-func (linkPrediction) Name() string { return TrainProgram }
-
-func (linkPrediction) Train(ctx context.Context, ds *gnb.Dataset, o Options) (*runs.Run, error) {
-	return Train(ctx, ds, o)
-}
-
-func (linkPrediction) SharedOptions(o Options) gnb.TrainOptions {
-	return task.SharedOptions(recorded{Options: o})
-}
-
-func (linkPrediction) WithLaunch(o Options, l gnb.LaunchOptions) Options {
-	o.LaunchOptions = l
-	return o
-}
-
-func (linkPrediction) Recorded(ctx context.Context, ds *gnb.Dataset, o Options) (json.RawMessage, error) {
-	return task.Recorded(ctx, ds, o.record(ds))
-}
-
-func (linkPrediction) Options(raw json.RawMessage) (Options, error) {
-	o, err := task.Options(raw)
-	o.Options.Model = byName(o.Model)
-	return o.Options, err
-}
-
-func (linkPrediction) Identify(ctx context.Context, ds *gnb.Dataset) (*runs.Identity, error) {
-	return task.Identify(ctx, ds)
-}
+var Task = gnb.RecordAs(task, func(ds *gnb.Dataset, o Options) recorded { return o.record(ds) }, func(r recorded) (Options, error) {
+	o := r.Options
+	o.Model = byName(r.Model)
+	return o, nil
+})
 
 // OptionsOf returns the options of a run of [Train] that determine its result, which include Model. With them, and the run's
 // directory as Resume, Train resumes the run. OptionsOf fails for a run of another program.

@@ -3,7 +3,6 @@ package numbers
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -73,6 +72,7 @@ func Train(ctx context.Context, ds *gnb.Dataset, o Options) (*runs.Run, error) {
 
 // record returns the options as a run records them.
 func (o Options) record(ds *gnb.Dataset) recorded {
+	o.Metric = cmp.Or(o.Metric, "mae")
 	full := recorded{Model: o.network(ds).Name(), Options: o}
 	full.Options.Model = nil
 	return full
@@ -89,39 +89,11 @@ func (o *Options) network(ds *gnb.Dataset) gnb.AnyModel {
 }
 
 // Task is the task of [Train], for sweep.RunTask.
-var Task numberPrediction
-
-type numberPrediction struct{}
-
-func (numberPrediction) Name() string { return TrainProgram }
-
-func (numberPrediction) Train(ctx context.Context, ds *gnb.Dataset, o Options) (*runs.Run, error) {
-	return Train(ctx, ds, o)
-}
-
-func (numberPrediction) SharedOptions(o Options) gnb.TrainOptions {
-	o.Metric = cmp.Or(o.Metric, "mae")
-	return task.SharedOptions(recorded{Options: o})
-}
-
-func (numberPrediction) WithLaunch(o Options, l gnb.LaunchOptions) Options {
-	o.LaunchOptions = l
-	return o
-}
-
-func (numberPrediction) Recorded(ctx context.Context, ds *gnb.Dataset, o Options) (json.RawMessage, error) {
-	return task.Recorded(ctx, ds, o.record(ds))
-}
-
-func (numberPrediction) Options(raw json.RawMessage) (Options, error) {
-	o, err := task.Options(raw)
-	o.Options.Model = byName(o.Model)
-	return o.Options, err
-}
-
-func (numberPrediction) Identify(ctx context.Context, ds *gnb.Dataset) (*runs.Identity, error) {
-	return task.Identify(ctx, ds)
-}
+var Task = gnb.RecordAs(task, func(ds *gnb.Dataset, o Options) recorded { return o.record(ds) }, func(r recorded) (Options, error) {
+	o := r.Options
+	o.Model = byName(r.Model)
+	return o, nil
+})
 
 // OptionsOf returns the options of a run of [Train] that determine its result, with its Scale. With them, and the run's
 // directory as Resume, Train resumes the run. OptionsOf fails for a run of another program.
@@ -159,7 +131,7 @@ func (o *recorded) complete(ctx context.Context, ds *gnb.Dataset) error {
 		return err
 	}
 	o.Metric = cmp.Or(o.Metric, "mae")
-	if _, err := measuredBy(o.Metric); err != nil {
+	if _, err := MetricOf(o.Metric); err != nil {
 		return err
 	}
 	chosen, names, err := choose(ds, o.Options.Targets)

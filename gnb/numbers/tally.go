@@ -12,8 +12,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/metrics"
 )
 
-// measuredBy returns a metric of numbers by its name: one of the library, or one that the program declares.
-func measuredBy(name string) (gnb.Metric, error) {
+// MetricOf returns a metric of numbers by its name: one of the library, or one that the program declares.
+func MetricOf(name string) (gnb.Metric, error) {
 	for _, m := range metrics.Numbers {
 		if m.Name == name {
 			return m, nil
@@ -46,7 +46,7 @@ type Tally struct {
 // NewTally returns a tally of no rows. metric is the name of the metric that chooses, for instance "mae". The options are complete
 // ([LossOptions.Complete]) and are kept.
 func (o *LossOptions) NewTally(metric string) (*Tally, error) {
-	chosen, err := measuredBy(metric)
+	chosen, err := MetricOf(metric)
 	if err != nil {
 		return nil, err
 	}

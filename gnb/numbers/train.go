@@ -45,7 +45,7 @@ func start(w *gnb.Worker, o recorded) (*numberTask, error) {
 	t := &numberTask{w: w, o: o, net: network(w, o), loader: w.LoaderOf(o.SamplerOptions, o.OptimizerOptions)}
 	t.loader.InputHalo = o.BatchDegrees
 	var err error
-	if t.chooses, err = measuredBy(o.Metric); err != nil {
+	if t.chooses, err = MetricOf(o.Metric); err != nil {
 		return nil, err
 	}
 	return t, mapped.Guard(func() error {

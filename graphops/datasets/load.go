@@ -1,5 +1,5 @@
 // Package datasets finds and makes datasets by name: generated ones ([Planted], [RMAT],
-// [dataset.Karate]), published ones, directories, and those of graph servers.
+// [Molecules], [dataset.Karate]), published ones, directories, and those of graph servers.
 //
 // [Load] takes the name: a generator such as "planted?nodes=20000", the path of a directory, or a
 // published dataset such as "cora", which is in $GNB_HOME/datasets (~/.cache/graphnb/datasets) after
@@ -61,6 +61,13 @@ func Generators() []Generator {
 			Example: "rmat?scale=16&degree=16",
 			params:  []string{"scale", "degree", "a", "b", "c", "features", "classes", "noise", "seed"},
 			make:    loadRMAT,
+		},
+		{
+			Name:    "molecules",
+			Summary: "many small graphs like molecules, whose class and number depend on their bonds",
+			Example: "molecules?graphs=100000",
+			make:    loadMolecules,
+			params:  []string{"graphs", "noise", "seed"},
 		},
 	}
 }

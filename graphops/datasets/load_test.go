@@ -160,6 +160,7 @@ func TestLoad(t *testing.T) {
 		"planted?nodes=200&homophily=0":      "planted: 200 nodes",
 		"planted?nodes=100&degree=0&noise=0": "planted: 100 nodes, 0 edges",
 		"planted?nodes=200&degree=4.5&seed=18446744073709551615": "planted: 200 nodes",
+		"molecules?graphs=50&noise=0":                            "in 50 graphs (2 classes, 1 target, train 40, val 5, test 5)",
 	} {
 		d, err := Load(spec)
 		if err != nil || !strings.Contains(d.String(), want) {
@@ -183,6 +184,8 @@ func TestLoad(t *testing.T) {
 		"planted?homophily=2":                "homophily is 2",
 		"planted?nodes=0":                    "nodes is 0",
 		"planted?nodes=9&nodes=99":           "nodes is given 2 times",
+		"molecules?graphs=9":                 "graphs is 9; it must lie in [10,",
+		"molecules?noise=-1":                 "noise is -1",
 		"planted?nodes=%zz":                  "must have the form name=value",
 		"planted?nodes=99999999999999999999": `nodes is "99999999999999999999"`,
 	} {

@@ -94,7 +94,9 @@ const (
 	SigmoidOp                  // 1/(1+e^-x)
 	TanhOp
 	ExpOp
-	GELUOp // x·Φ(x), with the distribution function Φ of the normal distribution, within 4e-7 of it, relative to it
+	GELUOp       // x·Φ(x), with the distribution function Φ of the normal distribution, within 4e-7 of it, relative to it
+	SqrtOp       // 0 where x <= alpha, else √x; its slope where y = 0 is 0
+	ReciprocalOp // 1/(x + alpha)
 )
 
 // DropoutKey and the row and column determine a dropout mask. Column c of a row draws lane c%8 of

@@ -75,6 +75,13 @@ func unary(op UnaryOp, x, alpha float32) float32 {
 		return float32(math.Tanh(float64(x)))
 	case ExpOp:
 		return float32(math.Exp(float64(x)))
+	case SqrtOp:
+		if x <= alpha {
+			return 0
+		}
+		return float32(math.Sqrt(float64(x)))
+	case ReciprocalOp:
+		return 1 / (x + alpha)
 	}
 	return alpha * x
 }
@@ -124,6 +131,13 @@ func slope(op UnaryOp, x, y, alpha float32) float32 {
 		return y * (1 - y)
 	case TanhOp:
 		return 1 - y*y
+	case SqrtOp:
+		if y == 0 {
+			return 0
+		}
+		return 0.5 / y
+	case ReciprocalOp:
+		return -(y * y)
 	}
 	return y // Exp
 }

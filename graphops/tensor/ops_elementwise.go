@@ -101,6 +101,20 @@ func (f *Fwd) Exp(x *Tensor) *Tensor { return f.unary("Exp", ops.ExpOp, x, 0) }
 // Source: D. Hendrycks, K. Gimpel, "Gaussian error linear units (GELUs)", arXiv:1606.08415.
 func (f *Fwd) GELU(x *Tensor) *Tensor { return f.unary("GELU", ops.GELUOp, x, 0) }
 
+// Sqrt is √x where x > above, else 0, with a gradient of 0. above is at least 0: near 0 the gradient of the root grows without
+// limit. NaN stays NaN.
+func (f *Fwd) Sqrt(x *Tensor, above float64) *Tensor {
+	if !(above >= 0) {
+		fail("Sqrt", "the smallest number with a root is given as %v; it must be at least 0", above)
+	}
+	return f.unary("Sqrt", ops.SqrtOp, x, above)
+}
+
+// Reciprocal is 1/(x + eps).
+func (f *Fwd) Reciprocal(x *Tensor, eps float64) *Tensor {
+	return f.unary("Reciprocal", ops.ReciprocalOp, x, eps)
+}
+
 func (f *Fwd) unary(name string, op ops.UnaryOp, x *Tensor, alpha float64) *Tensor {
 	f.use(name, x)
 	out := f.result(x.rows, x.cols, x.sp)

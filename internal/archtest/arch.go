@@ -50,7 +50,8 @@ var areas = []area{
 	{"gnb/parts", "datasets divided into parts"},
 	{"gnb/links", "training that predicts links"},
 	{"gnb/kg", "training on knowledge graphs"},
-	{"gnb/numbers", "training that predicts numbers"},
+	{"gnb/graphs", "training that predicts labels and numbers of whole graphs"},
+	{"gnb/numbers", "training that predicts numbers of nodes"},
 	{"gnb/budget", "a sampler with budgets of nodes by type"},
 	{"gnb/flight", "graphs as Arrow tables"},
 	{"gnb/tables", "datasets of tables"},
@@ -79,7 +80,7 @@ var areas = []area{
 }
 
 // sideBySide lists areas that must not import one another.
-var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report", "gnb/parts", "gnb/flight", "gnb/tables", "gnb/serve", "gnb/remote", "gnb/links", "gnb/kg", "gnb/budget"}
+var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report", "gnb/parts", "gnb/flight", "gnb/tables", "gnb/serve", "gnb/remote", "gnb/links", "gnb/kg", "gnb/numbers", "gnb/budget"}
 
 // mayOnly lists areas that may import only the packages of the module named here, and each other's
 // packages.
@@ -102,7 +103,7 @@ var drawing = []string{"gnb/internal/boards", "gnb/internal/live", "gnb/internal
 // userAreas lists the areas written like user code: of the module they may import only these packages.
 var (
 	userAreas = []string{"tutorials"}
-	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/numbers", "gnb/tables", "gnb/report", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
+	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/graphs", "gnb/numbers", "gnb/tables", "gnb/report", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
 )
 
 // heavy lists modules that package gnb must not reach, with the reason. They are compared with the

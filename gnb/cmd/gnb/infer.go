@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
+	"github.com/graphnb/graphnb/gnb/graphs"
 	"github.com/graphnb/graphnb/gnb/numbers"
 	"github.com/graphnb/graphnb/gnb/runs"
 )
@@ -16,13 +17,14 @@ import (
 var inferCommand = cli.Command{Name: "infer", Summary: "compute a trained run's output for all nodes", Run: runInfer}
 
 func runInfer(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours. The workers divide the nodes. It writes a NumPy array float32 [nodes, classes], the logits, or with --layer a hidden layer's output, and, if the dataset was made of tables, the original ids beside it, one a line of FILE.ids.txt; or, if FILE ends in .csv, .json, .jsonl, .parquet, .arrow or .feather, the id, the most probable class and its probability of each node. For a run that predicts links these are embeddings [nodes, columns]; with --pairs it scores pairs of nodes, and with --recommend it writes the best K nodes for each, as rows or, if FILE ends in .npy, as an array. Another ending is refused. For a run that predicts numbers, these are the numbers in the unit of the targets, [nodes, columns] or rows of the id and each target. For a run on a knowledge graph, --triples scores triples, and --complete finds heads or tails.")
+	fs := out.Flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours. The workers divide the nodes. It writes a NumPy array float32 [nodes, classes], the logits, or with --layer a hidden layer's output, and, if the dataset was made of tables, the original ids beside it, one a line of FILE.ids.txt; or, if FILE ends in .csv, .json, .jsonl, .parquet, .arrow or .feather, the id, the most probable class and its probability of each node. For a run that predicts links these are embeddings [nodes, columns]; with --pairs it scores pairs of nodes, and with --recommend it writes the best K nodes for each, as rows or, if FILE ends in .npy, as an array. Another ending is refused. For a run that predicts numbers, these are the numbers in the unit of the targets, [nodes, columns] or rows of the id and each target. For a run that predicts graphs it writes a row for each graph: its number, and the class and its probability, the probability of each of several labels, or the numbers; as an array logits or numbers, and with --pooled the rows of which the answers are made. For a run on a knowledge graph, --triples scores triples, and --complete finds heads or tails.")
 	ranks.InsecureFlag(fs)
 	var o gnb.InferOptions
 	dir := fs.String("run", "", "the `run`, or its directory (default the last one)")
 	file := fs.String("out", "", "`file` to write: .npy, .csv, .json, .jsonl, .parquet or .arrow")
 	fs.BoolVar(&o.Final, "final", false, "use the final weights instead of the best ones")
 	fs.IntVar(&o.Layer, "layer", 0, "hidden `layer` to write, from 1; 0 means the logits")
+	pooled := fs.Bool("pooled", false, "graphs: write each graph's pooled row, an embedding")
 	ranks.InferFlags(fs, &o.Workers, &o.Threads, &o.Device, &o.Features)
 	link := newLinkInfer(fs)
 	options.Verify(out, fs)
@@ -49,6 +51,12 @@ func runInfer(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	defer ds.Close()
 	o.Quiet = out.JSON
+	if *pooled && !graphs.Trained(run) {
+		return cli.Usagef("--pooled is for runs that predict graphs, and run %s predicts something else; leave it out", run.Config.ID)
+	}
+	if graphs.Trained(run) {
+		return inferGraphs(ctx, out, run, ds, *file, *pooled, o)
+	}
 	if link.chosen(run) {
 		if o.Layer != 0 {
 			return cli.Usagef("--layer %d: this run predicts links, and its embeddings are those of the last layer; leave --layer out", o.Layer)

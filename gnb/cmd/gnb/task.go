@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
+	"github.com/graphnb/graphnb/gnb/graphs"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
@@ -17,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/metrics"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -37,19 +39,18 @@ type task struct {
 
 	// sets says that a dataset can have several sets of splits for the task, of which --split chooses one.
 	sets bool
-	// metric is the default metric; "" is the dataset's. lower says that lower values of it are better.
-	metric string
-	lower  bool
+	// metric returns the metric that measures the task on a dataset unless the user names one; nil is that of nodes.
+	metric func(ds *dataset.Dataset) gnb.Metric
 	// finish finishes the options of a trial of a sweep, and search searches: trial returns the task with a trial's options.
 	finish func(fs *flag.FlagSet, ds *dataset.Dataset) error
 	search func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, o sweep.Options) (*sweep.Study, error)
 }
 
 // taskNames are the names of the tasks, the default first.
-var taskNames = []string{"nodes", "links", "triples", "numbers"}
+var taskNames = []string{"nodes", "links", "triples", "numbers", "graphs"}
 
 // taskOfProgram are the names of tasks by the programs that their runs record.
-var taskOfProgram = map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples", numbers.TrainProgram: "numbers"}
+var taskOfProgram = map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples", numbers.TrainProgram: "numbers", graphs.TrainProgram: "graphs"}
 
 // newTask makes a task by its name.
 func newTask(name string) (*task, error) {
@@ -80,58 +81,71 @@ func newTask(name string) (*task, error) {
 		}, nil
 	case "links":
 		o := &links.Options{}
-		return &task{
-			name: name, options: o, defaults: map[string]string{"epochs": "10, or 200 with --full-graph", "lr": "0.01, or 0.001 for large features", "metric": "auc"}, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
-			take: func(run *runs.Run) (any, error) { had, err := links.OptionsOf(run); return &had, err },
-			load: func(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (*dataset.Dataset, error) {
-				options.SpreadFanouts(fs, o.Layers)
-				return options.Load(ctx, out, spec)
-			},
-			train:  func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) { return links.Train(ctx, ds, *o) },
-			metric: "auc",
-			finish: func(fs *flag.FlagSet, _ *dataset.Dataset) error { options.SpreadFanouts(fs, o.Layers); return nil },
-			search: func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
-				return sweep.RunTask(ctx, ds, links.Task, func(t *sweep.Trial) links.Options { return *trial(t).options.(*links.Options) }, so)
-			},
-		}, nil
+		spread := func(fs *flag.FlagSet) { options.SpreadFanouts(fs, o.Layers) }
+		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, links.Task, spread)
+		t.defaults = map[string]string{"epochs": "10, or 200 with --full-graph", "lr": "0.01, or 0.001 for large features", "metric": "auc"}
+		t.metric = always(gnb.Metric{Name: "auc"})
+		return t, nil
 	case "triples":
 		o := &kg.Options{}
-		return &task{
-			name: name, options: o, defaults: map[string]string{"batch": "128", "epochs": "100", "lr": "0.003", "eval-every": "10", "metric": "mrr", "dropout": "none"}, launch: &o.LaunchOptions, eval: &o.EvaluationOptions,
-			take: func(run *runs.Run) (any, error) { had, err := kg.OptionsOf(run); return &had, err },
-			load: func(ctx context.Context, out *cli.Output, _ *flag.FlagSet, spec string) (*dataset.Dataset, error) {
-				return options.Load(ctx, out, spec)
-			},
-			train:  func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) { return kg.Train(ctx, ds, *o) },
-			metric: "mrr",
-			finish: func(*flag.FlagSet, *dataset.Dataset) error { return nil },
-			search: func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
-				return sweep.RunTask(ctx, ds, kg.Task, func(t *sweep.Trial) kg.Options { return *trial(t).options.(*kg.Options) }, so)
-			},
-		}, nil
+		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, kg.Task, nil)
+		t.defaults = map[string]string{"batch": "128", "epochs": "100", "lr": "0.003", "eval-every": "10", "metric": "mrr", "dropout": "none"}
+		t.metric = always(gnb.Metric{Name: "mrr"})
+		return t, nil
 	case "numbers":
 		o := &numbers.Options{}
-		return &task{
-			name: name, options: o, defaults: map[string]string{"metric": "mae"}, launch: &o.LaunchOptions, eval: &o.EvaluationOptions, sets: true,
-			take: func(run *runs.Run) (any, error) { had, err := numbers.OptionsOf(run); return &had, err },
-			load: func(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (*dataset.Dataset, error) {
-				options.SpreadFanouts(fs, o.Layers)
-				return options.LoadSplitSet(ctx, out, spec, options.SplitOf(fs))
-			},
-			train:  func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) { return numbers.Train(ctx, ds, *o) },
-			metric: "mae", lower: true,
-			finish: func(fs *flag.FlagSet, _ *dataset.Dataset) error { options.SpreadFanouts(fs, o.Layers); return nil },
-			search: func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
-				return sweep.RunTask(ctx, ds, numbers.Task, func(t *sweep.Trial) numbers.Options { return *trial(t).options.(*numbers.Options) }, so)
-			},
-		}, nil
+		spread := func(fs *flag.FlagSet) { options.SpreadFanouts(fs, o.Layers) }
+		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, numbers.Task, spread)
+		t.defaults = map[string]string{"metric": "mae"}
+		t.sets, t.metric = true, always(metrics.MAEMetric)
+		return t, nil
+	case "graphs":
+		o := &graphs.Options{}
+		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, graphs.Task, nil)
+		t.defaults = map[string]string{"batch": "128", "epochs": "100", "lr": "0.001", "layers": "4", "norm": "batch"}
+		t.sets, t.metric = true, func(ds *dataset.Dataset) gnb.Metric { return graphs.MetricOf(ds, o.Predict) }
+		return t, nil
 	}
 	return nil, cli.Usagef("--task is %q; it is %s", name, strings.Join(taskNames, ", "))
 }
 
+// always returns the same metric for every dataset.
+func always(m gnb.Metric) func(*dataset.Dataset) gnb.Metric {
+	return func(*dataset.Dataset) gnb.Metric { return m }
+}
+
+// trainable is a task of a package beside gnb.
+type trainable[O any] interface {
+	sweep.Task[O]
+	OptionsOf(run *runs.Run) (O, error)
+}
+
+// taskFrom makes the task of a package beside gnb, whose options are o with the given parts; finish, unless nil, finishes them
+// once flags are parsed.
+func taskFrom[O any](name string, o *O, l *gnb.LaunchOptions, e *gnb.EvaluationOptions, of trainable[O], finish func(*flag.FlagSet)) *task {
+	if finish == nil {
+		finish = func(*flag.FlagSet) {}
+	}
+	t := &task{name: name, options: o, launch: l, eval: e}
+	t.take = func(run *runs.Run) (any, error) { had, err := of.OptionsOf(run); return &had, err }
+	t.load = func(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (*dataset.Dataset, error) {
+		finish(fs)
+		if t.sets {
+			return options.LoadSplitSet(ctx, out, spec, options.SplitOf(fs))
+		}
+		return options.Load(ctx, out, spec)
+	}
+	t.train = func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error) { return of.Train(ctx, ds, *o) }
+	t.finish = func(fs *flag.FlagSet, _ *dataset.Dataset) error { finish(fs); return nil }
+	t.search = func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
+		return sweep.RunTask(ctx, ds, of, func(s *sweep.Trial) O { return *trial(s).options.(*O) }, so)
+	}
+	return t
+}
+
 // flags makes the flags of the task.
 func (t *task) flags(fs *flag.FlagSet, but ...string) {
-	fs.String("task", t.name, "what to predict: nodes (classes), links, triples, or nodes' numbers")
+	fs.String("task", t.name, "what to predict: nodes (their classes), "+phrase.List(taskNames[1:]))
 	options.Bind(fs, t.options, but...)
 	options.Defaults(fs, t.defaults)
 	if t.sets {

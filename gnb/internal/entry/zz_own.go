@@ -24,6 +24,7 @@ gnb/cmd/gnb/internal/setup
 gnb/cmd/gnb/internal/watch
 gnb/figure
 gnb/flight
+gnb/graphs
 gnb/inspect
 gnb/internal/boards
 gnb/internal/bulk

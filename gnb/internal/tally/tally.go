@@ -184,11 +184,22 @@ func Named(ds *dataset.Dataset, name string) (*dataset.Dataset, error) {
 	return nil, fmt.Errorf("gnb: Metric is %q; nodes are measured by %s, or by a metric that the program declares (gnb.DeclareMetric)", name, strings.Join(all, ", "))
 }
 
+// instead says what of a dataset whose nodes have no labels can be predicted.
+func instead(ds *dataset.Dataset) string {
+	switch {
+	case ds.Graphs != nil:
+		return " of nodes; it has many graphs, which package gnb/graphs predicts (gnb train --task graphs)"
+	case ds.Targets != nil:
+		return " of nodes; it has targets, which package gnb/numbers predicts (gnb train --task numbers)"
+	}
+	return ""
+}
+
 // CheckLabels returns an error if a dataset's labels do not suit its metric.
 func CheckLabels(ds *dataset.Dataset) error {
 	switch {
 	case ds.Labels == nil && ds.MultiLabels == nil && (!divided.Is(ds) || ds.Classes() == 0):
-		return fmt.Errorf("gnb: %s has no labels", ds.Name())
+		return fmt.Errorf("gnb: %s has no labels%s", ds.Name(), instead(ds))
 	}
 	m, err := metricOf(ds)
 	switch {

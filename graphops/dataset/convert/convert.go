@@ -85,8 +85,15 @@ type Options struct {
 	Undirected bool
 	// Features replaces the features: "FILE.npy" reads an array [nodes, any]; "one-hot:FILE.csv"
 	// reads a line of class ids for each node and sets a 1 for the id at position r of the line in
-	// the block of columns of position r; "random:DIM" draws DIM random columns.
+	// the block of columns of position r; "random:DIM" draws DIM random columns; "degree" sets a 1 in the column of the
+	// node's in-degree, where "degree:MAX" counts larger degrees as MAX; "constant" is one column of 1. For TU folders,
+	// "labels" and "attributes" leave out the nodes' attributes and labels.
 	Features string
+	// Split divides the nodes, or the graphs of a dataset of many: "random:TRAIN,VAL,TEST" by shares; "stratified:TRAIN,VAL,TEST"
+	// the same for each class; "folds:K" makes K sets of splits, of which set k tests on fold k and validates on the next; a
+	// file or folder has lists of indices from 0: see [readSplits]. "" keeps the splits of the input. Graphs without any get
+	// 80 % train, 10 % val and 10 % test, of each class if they have classes.
+	Split string
 	// FeatureType is the stored type of dense features: see [dataset.WriteOptions].
 	FeatureType string
 	// EdgeFeatures and EdgeTimes are features and times of the edges: "FILE.npy", an array [edges, any]
@@ -197,6 +204,11 @@ type Stats struct {
 	Edges    int64  `json:"edges"` // directed edges: an undirected edge counts twice
 	Features int    `json:"features"`
 	Classes  int    `json:"classes"`
+	// Graphs is the number of graphs of a dataset of many, GraphClasses that of their classes and GraphTargets that of the
+	// numbers to predict of each; 0 for a dataset that is one graph.
+	Graphs       int `json:"graphs,omitempty"`
+	GraphClasses int `json:"graph_classes,omitempty"`
+	GraphTargets int `json:"graph_targets,omitempty"`
 	// EdgeFeatures is the number of features of an edge.
 	EdgeFeatures int  `json:"edge_features,omitempty"`
 	EdgeTimes    bool `json:"edge_times,omitempty"`
@@ -228,6 +240,16 @@ func (s Stats) String() string {
 	if s.TypesWithFeatures > 0 {
 		features = "features of " + phrase.Count(s.TypesWithFeatures, "type")
 	}
+	if s.Graphs > 0 {
+		of := ""
+		if s.GraphClasses > 0 {
+			of = fmt.Sprintf(" of %d classes", s.GraphClasses)
+		}
+		if s.GraphTargets > 0 {
+			of += " with " + phrase.Count(s.GraphTargets, "target")
+		}
+		return fmt.Sprintf("%s (%s): %d graphs%s; %d nodes, %s, %s", s.Name, s.Format, s.Graphs, of, s.Nodes, edges, features)
+	}
 	return fmt.Sprintf("%s (%s): %d nodes, %s, %s, %d classes", s.Name, s.Format, s.Nodes, edges, features, s.Classes)
 }
 
@@ -254,6 +276,7 @@ type folderReader interface {
 // Formats returns the readers of this package in the order in which they are tried.
 func Formats() []Reader {
 	return []Reader{
+		tuReader{},
 		saintReader{},
 		sageReader{},
 		ogbReader{},
@@ -294,6 +317,9 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 		return Stats{}, tabular.Errorf("--name is %q; a name has at most 100 letters, digits, ., _ and -, and begins with a letter or digit", o.Name)
 	}
 	if err := checkFeatures(o.Features); err != nil {
+		return Stats{}, err
+	}
+	if err := checkSplit(o.Split); err != nil {
 		return Stats{}, err
 	}
 	if err := dataset.CheckFeatureType(o.FeatureType); err != nil {
@@ -346,11 +372,15 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 			with++
 		}
 	}
-	return Stats{
+	stats := Stats{
 		Relations: relations, TypesWithFeatures: with, Format: r.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(),
 		EdgeFeatures: d.EdgeFeatureDim(), EdgeTimes: d.HasEdgeTimes(), Notices: said.Done(),
 		PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(),
-	}, nil
+	}
+	if d.Graphs != nil {
+		stats.Graphs, stats.GraphClasses, stats.GraphTargets = d.NumGraphs(), d.Graphs.Classes(), d.Graphs.TargetDim()
+	}
+	return stats, nil
 }
 
 // read detects the format, then reads and checks the dataset.
@@ -420,7 +450,11 @@ func finish(ctx context.Context, d *dataset.Dataset, s *source, r Reader, m *tab
 	case o.EdgeTimes != "" && !d.HasEdgeTimes():
 		return nil, tabular.Errorf("the format %s reads no times of edges; convert the edges as a folder of tables or of NumPy arrays", r.Name())
 	}
-	if err := checkClasses(d, o); err != nil {
+	err := checkClasses(d, o)
+	if err == nil && d.Graphs != nil {
+		err = checkClasses(d.Graphs, o)
+	}
+	if err != nil {
 		if s == nil {
 			return nil, tabular.Errorf("%w", err)
 		}
@@ -440,7 +474,13 @@ func finish(ctx context.Context, d *dataset.Dataset, s *source, r Reader, m *tab
 	if d.Meta.Name == "" {
 		d.Meta.Name = s.Base(r.Name())
 	}
-	if o.Features != "" {
+	if d.Graphs != nil && o.LargestComponent {
+		return nil, tabular.Errorf("%s has many graphs; --largest-component is for one graph", s.Path)
+	}
+	if (o.Features == onlyLabels || o.Features == onlyAttributes) && r.Name() != "tu" {
+		return nil, tabular.Errorf("--features %s is for TU folders of many graphs, and these files are of the format %s", o.Features, r.Name())
+	}
+	if o.Features != "" && o.Features != onlyLabels && o.Features != onlyAttributes {
 		d.Meta.FeatureNames = nil
 		if err := addFeatures(ctx, d, m, o); err != nil {
 			return nil, err
@@ -449,10 +489,14 @@ func finish(ctx context.Context, d *dataset.Dataset, s *source, r Reader, m *tab
 	how := r.Name() + " files"
 	if o.Features != "" {
 		kind, path, ok := strings.Cut(o.Features, ":")
-		if !ok {
-			kind, path = "file", o.Features
+		switch {
+		case ok:
+			how += ", features " + kind + ":" + filepath.Base(path)
+		case strings.HasSuffix(o.Features, ".npy"):
+			how += ", features file:" + filepath.Base(o.Features)
+		default:
+			how += ", features " + o.Features
 		}
-		how += ", features " + kind + ":" + filepath.Base(path)
 	}
 	if o.LargestComponent {
 		nodes := d.Nodes()
@@ -462,7 +506,12 @@ func finish(ctx context.Context, d *dataset.Dataset, s *source, r Reader, m *tab
 		}
 		how += fmt.Sprintf(", largest component (%d of %d nodes)", d.Nodes(), nodes)
 	}
-	if d.Labels != nil && len(d.Splits) == 0 {
+	split, err := addSplits(ctx, d, m, o)
+	if err != nil {
+		return nil, err
+	}
+	how += split
+	if d.Graphs == nil && d.Labels != nil && len(d.Splits) == 0 {
 		const sets, train, val = 10, 20, 30
 		if err := RandomSplits(d, sets, train, val, o.Seed); err != nil {
 			return nil, err
@@ -502,7 +551,7 @@ func find(s *source, o Options) (Reader, *source, error) {
 			return nil, nil, tabular.Errorf("%s is a dataset directory already", s.Path)
 		}
 	}
-	if s.Dir && tuName(s.Files) != "" || !s.Dir && strings.Contains(filepath.Base(s.Path), "_A.") { // a list of edges otherwise
+	if !s.Dir && strings.Contains(filepath.Base(s.Path), "_A.") { // a list of edges otherwise
 		if err := recognise(s); err != nil {
 			return nil, nil, err
 		}

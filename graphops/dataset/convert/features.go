@@ -27,13 +27,20 @@ func checkFeatures(spec string) error {
 		return nil
 	case has && kind == "one-hot" && value != "":
 		return nil
+	case spec == "degree" || spec == "constant" || spec == onlyLabels || spec == onlyAttributes:
+		return nil
+	case has && kind == "degree":
+		if n, err := strconv.Atoi(value); err != nil || n < 1 || n > 1<<16 {
+			return tabular.Errorf("--features %s: the largest degree is a number from 1 to %d", spec, 1<<16)
+		}
+		return nil
 	case has && kind == "random":
 		if n, err := strconv.Atoi(value); err != nil || n < 1 || n > 1<<16 {
 			return tabular.Errorf("--features %s: random features need a number of columns from 1 to %d", spec, 1<<16)
 		}
 		return nil
 	}
-	return tabular.Errorf("--features is %q; it is FILE.npy, one-hot:FILE.csv or random:DIM", spec)
+	return tabular.Errorf("--features is %q; it is FILE.npy, one-hot:FILE.csv, random:DIM, degree, degree:MAX or constant, and for TU folders labels or attributes", spec)
 }
 
 // addFeatures replaces the features of d by those of Options.Features.
@@ -43,6 +50,12 @@ func addFeatures(ctx context.Context, d *dataset.Dataset, m *tabular.Meter, o Op
 	switch {
 	case kind == "one-hot":
 		d.SparseFeatures, err = oneHot(ctx, value, d, m, o)
+	case kind == "degree":
+		most, _ := strconv.Atoi(value)
+		d.SparseFeatures = degreeFeatures(d, most, o)
+	case kind == "constant":
+		d.Features = &dataset.Matrix{Rows: d.Nodes(), Cols: 1, F32: slices.Repeat([]float32{1}, d.Nodes())}
+		d.Meta.FeatureNames = []string{"constant"}
 	case kind == "random":
 		dim, _ := strconv.Atoi(value) // checkFeatures has checked it
 		d.Features = randomFeatures(d.Nodes(), dim, o)
@@ -217,4 +230,35 @@ func RandomSplits(d *dataset.Dataset, sets, train, val int, seed uint64) error {
 		}
 	}
 	return nil
+}
+
+// largestDegree is the largest in-degree with a column of its own, unless the option names another.
+const largestDegree = 1000
+
+// degreeFeatures returns one-hot features of the in-degrees: column k is 1 for a node of degree k, and the last column for one of
+// the largest degree or more.
+func degreeFeatures(d *dataset.Dataset, most int, o Options) *dataset.Sparse {
+	n, at, largest, above := d.Nodes(), d.Graph.Indptr, int64(0), int64(0)
+	for v := range n {
+		largest = max(largest, at[v+1]-at[v])
+	}
+	limit := int64(most)
+	if most == 0 {
+		limit = min(largest, largestDegree)
+	}
+	s := &dataset.Sparse{Rows: n, Cols: int(limit) + 1, Indptr: make([]int64, n+1), Indices: make([]int32, n)}
+	for v := range n {
+		k := at[v+1] - at[v]
+		if k > limit {
+			above++
+		}
+		s.Indptr[v+1], s.Indices[v] = int64(v+1), int32(min(k, limit))
+	}
+	if above > 0 {
+		o.said.Add(notice.Notice{Kind: notice.Merged, Where: "degree features", What: "nodes of a larger degree count as of degree " + strconv.FormatInt(limit, 10), Count: above, Of: int64(n), Option: "--features degree:MAX sets the largest one"})
+	}
+	for k := range s.Cols {
+		d.Meta.FeatureNames = append(d.Meta.FeatureNames, "degree="+strconv.Itoa(k))
+	}
+	return s
 }

@@ -84,10 +84,6 @@ var markup = []struct{ word, what string }{{"<graphml", "GraphML"}, {"<gexf", "G
 func recognise(s *source) error {
 	unread := func(what, way string) error { return &UnreadError{s.Path, what, way} }
 	if s.Dir {
-		if name := tuName(s.Files); name != "" {
-			return unread(fmt.Sprintf("a folder of many graphs in the format of TU Dortmund (%s_A.txt, %s_graph_indicator.txt)", name, name),
-				"a dataset is one graph, and tasks for whole graphs are not there yet; for the nodes of all graphs together, make nodes.csv and edges.csv of it")
-		}
 		return nil
 	}
 	if dir, file := filepath.Split(s.Path); strings.Contains(file, "_A.") || strings.Contains(file, "_graph_indicator.") {
@@ -97,7 +93,7 @@ func recognise(s *source) error {
 				names = append(names, e.Name())
 			}
 			if name := tuName(names); name != "" && strings.HasPrefix(file, name+"_") {
-				return unread("a file of many graphs in the format of TU Dortmund", "a dataset is one graph, and tasks for whole graphs are not there yet; for the nodes of all graphs together, make nodes.csv and edges.csv of the folder")
+				return unread("a file of many graphs in the format of TU Dortmund", "convert its folder, "+filepath.Clean(dir+"."))
 			}
 		}
 	}

@@ -16,8 +16,7 @@ import (
 func TestUnread(t *testing.T) {
 	tu := putFile(t, map[string]string{"MUTAG_A.txt": "1, 2\n2, 1\n", "MUTAG_graph_indicator.txt": "1\n1\n", "MUTAG_graph_labels.txt": "1\n"})
 	for src, word := range map[string]string{
-		tu:                               "many graphs",
-		filepath.Join(tu, "MUTAG_A.txt"): "many graphs",
+		filepath.Join(tu, "MUTAG_A.txt"):                                      "convert its folder",
 		one(t, "any.bin", "SQLite format 3\x00\x10\x00"):                      "SQLite",
 		putFile(t, map[string]string{"x.dat": "SQLite format 3\x00\x10\x00"}): "SQLite",
 		one(t, "g.xml", "<?xml version=\"1.0\"?>\n<graphml>"):                 "GraphML",

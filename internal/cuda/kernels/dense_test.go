@@ -171,7 +171,7 @@ func denseCases() []kernelCase {
 			},
 		})
 	}
-	for op := ops.ScaleOp; op <= ops.GELUOp; op++ {
+	for op := ops.ScaleOp; op <= ops.ReciprocalOp; op++ {
 		y := func(r, c int) []float32 {
 			y := make([]float32, r*c)
 			cpu.Unary(op, buf(y), buf(matrix(r, c)), 0.2, false)

@@ -394,6 +394,8 @@ func runSpecial(t *testing.T, be ops.Backend) {
 	same("LogSoftmax far from 0", f.LogSoftmax(row(1000, 1000-inf)), 0, -inf)
 	same("L2Normalize of zeros", f.L2Normalize(row(0, 0)), 0, 0)
 	same("Sigmoid", f.Sigmoid(row(-inf, -200, 0, 200, inf)), 0, 1/(1+float32(math.Exp(200))), 0.5, 1, 1)
+	same("Sqrt", f.Sqrt(row(nan, inf, minusZero, 0.25, 0.5, -1), 0.25), nan, inf, 0, 0, float32(math.Sqrt(0.5)), 0)
+	same("Reciprocal", f.Reciprocal(row(nan, inf, -inf, 0, 1), 0), nan, 0, 0, inf, 1)
 	for _, c := range []struct {
 		name string
 		run  func(x *tns) *tns
@@ -402,6 +404,7 @@ func runSpecial(t *testing.T, be ops.Backend) {
 		{"ReLU", f.ReLU, 0},
 		{"LeakyReLU", func(x *tns) *tns { return f.LeakyReLU(x, 0.25) }, 0.25},
 		{"ELU", f.ELU, 1},
+		{"Sqrt", func(x *tns) *tns { return f.Sqrt(x, 0) }, 0},
 	} {
 		f.Reset(cfg)
 		x := f.Leaf(1, 2, []float32{0, minusZero}, nil)

@@ -333,6 +333,8 @@ func dense(r, c int) []testCase {
 		{ops.TanhOp, "Tanh", 0, (*fwd).Tanh},
 		{ops.ExpOp, "Exp", 0, (*fwd).Exp},
 		{ops.GELUOp, "GELU", 0, (*fwd).GELU},
+		{ops.SqrtOp, "Sqrt", 0.3, func(f *fwd, x *tns) *tns { return f.Sqrt(x, 0.3) }},
+		{ops.ReciprocalOp, "Reciprocal", 7, func(f *fwd, x *tns) *tns { return f.Reciprocal(x, 7) }},
 	} {
 		cases = append(cases, testCase{
 			u.name,

@@ -73,7 +73,7 @@ func runAccumulate(t *testing.T, be ops.Backend) {
 	for _, op := range []ops.BinaryOp{ops.AddOp, ops.SubOp, ops.MulOp} {
 		methods = append(methods, method{"Binary", rows * cols, func(o ops.Buffer, acc bool) { be.Binary(op, o, x, y, acc) }})
 	}
-	for op := ops.ScaleOp; op <= ops.GELUOp; op++ {
+	for op := ops.ScaleOp; op <= ops.ReciprocalOp; op++ {
 		methods = append(methods,
 			method{"Unary", rows * cols, func(o ops.Buffer, acc bool) { be.Unary(op, o, x, 0.5, acc) }},
 			method{"UnaryGrad", rows * cols, func(o ops.Buffer, acc bool) { be.UnaryGrad(op, o, y, x, x, 0.5, acc) }})

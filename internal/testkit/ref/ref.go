@@ -178,6 +178,13 @@ func Unary(op ops.UnaryOp, x Matrix, alpha float64) Matrix {
 			return math.Exp(v)
 		case ops.GELUOp:
 			return v * math.Erfc(-v/math.Sqrt2) / 2
+		case ops.SqrtOp:
+			if v <= alpha {
+				return 0
+			}
+			return math.Sqrt(v)
+		case ops.ReciprocalOp:
+			return 1 / (v + alpha)
 		}
 		panic("ref: unknown unary operation")
 	})

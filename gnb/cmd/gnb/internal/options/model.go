@@ -22,14 +22,6 @@ type Nodes struct {
 // SplitFlag makes the flag of the set of splits of nodes.
 func SplitFlag(fs *flag.FlagSet) { fs.Int("split", 0, "set of splits, for a dataset with several") }
 
-// SplitOf returns the set of splits that the flags choose.
-func SplitOf(fs *flag.FlagSet) (set int) {
-	if f := fs.Lookup("split"); f != nil {
-		set, _ = strconv.Atoi(f.Value.String())
-	}
-	return set
-}
-
 // Load finishes the options after parsing, loads the dataset with the set of splits that the flags choose, and returns the
 // model too.
 func (o *Nodes) Load(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spec string) (gnb.AnyModel, *dataset.Dataset, error) {
@@ -39,6 +31,14 @@ func (o *Nodes) Load(ctx context.Context, out *cli.Output, fs *flag.FlagSet, spe
 	}
 	model, err := o.Finish(fs, ds)
 	return model, ds, err
+}
+
+// SplitOf returns the set of splits that the flag of [SplitFlag] chooses, 0 without it.
+func SplitOf(fs *flag.FlagSet) (set int) {
+	if f := fs.Lookup("split"); f != nil {
+		set, _ = strconv.Atoi(f.Value.String())
+	}
+	return set
 }
 
 // Finish sets the options that depend on several flags or on the dataset, after parsing, and returns the model.
