@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
@@ -34,6 +37,35 @@ func dataCommandOf(args []string) string {
 	return ""
 }
 
+// splitSizes is the flag --random-splits.
+type splitSizes convert.SplitSizes
+
+// String implements [flag.Value].
+func (s *splitSizes) String() string {
+	if *s == (splitSizes{}) {
+		return ""
+	}
+	return fmt.Sprintf("%d,%d,%d", s.Train, s.Val, s.Test)
+}
+
+// Set implements [flag.Value].
+func (s *splitSizes) Set(text string) error {
+	*s = splitSizes{}
+	to := []*int{&s.Train, &s.Val, &s.Test}
+	parts := strings.Split(text, ",")
+	if len(parts) < 2 || len(parts) > len(to) {
+		return errors.New("it is TRAIN,VAL or TRAIN,VAL,TEST: train nodes of each class, and val and test nodes of all; without TEST all others are for the test")
+	}
+	for i, p := range parts {
+		n, err := strconv.Atoi(p)
+		if err != nil || n < 0 || i != 1 && n == 0 {
+			return fmt.Errorf("%q is no number of nodes", p)
+		}
+		*to[i] = n
+	}
+	return nil
+}
+
 func runConvert(ctx context.Context, args []string, out *cli.Output) error {
 	fs := out.Flags("convert SRC DST", convertDetail())
 	var o convert.Options
@@ -51,6 +83,8 @@ func runConvert(ctx context.Context, args []string, out *cli.Output) error {
 	without := fs.String("without", "", "`relations` to leave out, separated by commas")
 	fs.BoolVar(&changes.Reverses, "reverses", false, "add the reverse of each relation")
 	fs.BoolVar(&changes.SelfLoops, "typed-loops", false, "add a relation of self-loops for each node type")
+	fs.StringVar(&o.SplitFile, "split-file", "", "splits of nodes, in place of SRC's: `FILE.npz`")
+	fs.Var((*splitSizes)(&o.RandomSplits), "random-splits", "random splits, such as `20,500,1000`: train per class, val, test")
 	fs.BoolVar(&o.OverlappingSplits, "overlapping-splits", false, "allow nodes in two of train, val and test")
 	fs.Uint64Var(&o.Seed, "seed", 0, "random seed of features and splits")
 	fs.IntVar(&o.Threads, "threads", 0, "number of threads (default all CPUs)")
@@ -67,6 +101,9 @@ func runConvert(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	if tab.chosen(fs, o.Format, rest[1]) {
+		if o.SplitFile != "" || o.RandomSplits != (convert.SplitSizes{}) {
+			return cli.Usagef("tables have their splits in a column, or get random ones; leave --split-file and --random-splits out")
+		}
 		return tab.convert(ctx, fs, rest[1], rest[2], o, changes, out)
 	}
 	if *without != "" {

@@ -20,7 +20,8 @@
 // the opposite of each edge; an edge that is listed in both directions then counts as listed twice.
 // A note says how many edges were merged.
 //
-// A dataset with a class for each node but no split gets ten random splits: see [RandomSplits].
+// A dataset with a class for each node but no split gets ten random splits: see [RandomSplits]. Options.SplitFile and
+// Options.RandomSplits replace the splits of the input.
 //
 // A note names the files of a folder that were not read.
 //
@@ -102,6 +103,11 @@ type Options struct {
 	LargestComponent bool
 	// Relabel renumbers the nodes of an edge list in ascending order of id.
 	Relabel bool
+	// SplitFile is a .npz file of splits, in place of the input's own: the arrays train, val (or valid) and test have the ids of
+	// nodes; train_mask, … have masks, and train_masks, … [sets, nodes] those of several sets. The ids are the input's.
+	SplitFile string
+	// RandomSplits draws splits in place of the input's own; the zero value does not. See [DrawSplits].
+	RandomSplits SplitSizes
 	// OverlappingSplits allows a node to be in two of train, val and test.
 	OverlappingSplits bool
 	// Seed is the random seed of features and splits; 0 is a seed like any other.
@@ -453,9 +459,13 @@ func finish(ctx context.Context, d *dataset.Dataset, s *source, r Reader, m *tab
 		}
 		how += ", features " + kind + ":" + filepath.Base(path)
 	}
+	own, err := o.ownSplits(d)
+	if err != nil {
+		return nil, err
+	}
+	how += own
 	if o.LargestComponent {
 		nodes := d.Nodes()
-		var err error
 		if d, err = d.Subset(dataset.LargestComponent(d.Graph)); err != nil {
 			return nil, err
 		}

@@ -131,6 +131,7 @@ func randomFeatures(nodes, dim int, o Options) *dataset.Matrix {
 const (
 	siteFeatures = iota
 	siteSplit
+	siteSplitSizes
 )
 
 // RandomSplits gives a dataset with a class for each node the given number of sets of splits, as O.
