@@ -173,6 +173,8 @@ func (o *ModelOptions) check(ds *Dataset, l *LaunchOptions) error {
 		return fmt.Errorf(`gnb: Norm is %q; it is "", "layer" or "batch"`, o.Norm)
 	case o.JK != "" && !slices.Contains(nn.Jumps, o.JK):
 		return fmt.Errorf(`gnb: JK is %q; it is "", "cat", "max", "lstm" or "sum"`, o.JK)
+	case o.ScaleInput && (ds.SparseFeatures == nil || ds.Features != nil || o.Embedding > 0):
+		return fmt.Errorf("gnb: ScaleInput (--scale-input) is for sparse features of %s, and the input is dense or learned; leave it out", ds.Name())
 	case o.Arrangement != "" && o.Arrangement != nn.Strong:
 		return fmt.Errorf(`gnb: Arrangement is %q; it is "" or "strong"`, o.Arrangement)
 	case o.Heads > 0 && o.Hidden%o.Heads != 0:
@@ -197,8 +199,8 @@ func (o *ModelOptions) checkModelReads(model string) error {
 	if o.EdgeWeights && slices.Contains([]string{"gat", "gatv2", "rgcn", "hgt", "mlp"}, model) {
 		return fmt.Errorf("gnb: model %s does not read edge weights; leave EdgeWeights (--edge-weights) out, or take sage, gin or gcn", model)
 	}
-	if model == "hgt" && (o.Arrangement != "" || o.PreLinear) {
-		return errors.New("gnb: model hgt has an arrangement of its own; leave Arrangement (--arrangement) and PreLinear (--pre-linear) out, or take rgcn")
+	if model == "hgt" && (o.Arrangement != "" || o.PreLinear || o.ScaleInput) {
+		return errors.New("gnb: model hgt has an arrangement of its own; leave Arrangement (--arrangement), PreLinear (--pre-linear) and ScaleInput (--scale-input) out, or take rgcn")
 	}
 	return nil
 }
@@ -208,7 +210,7 @@ func (o ModelOptions) Config(ds *Dataset, out int) ModelConfig {
 	learned, _ := o.learned(ds, "") // an error was one before the run
 	return ModelConfig{
 		In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Learned: learned, Hidden: cmp.Or(o.Hidden, 64), Out: out, Layers: cmp.Or(o.Layers, 2), Dropout: o.Dropout,
-		EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, Arrangement: o.Arrangement, PreLinear: o.PreLinear, JK: o.JK, BatchDegrees: o.BatchDegrees, EdgeWeights: o.EdgeWeights,
+		EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, ScaleInput: o.ScaleInput, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, Arrangement: o.Arrangement, PreLinear: o.PreLinear, JK: o.JK, BatchDegrees: o.BatchDegrees, EdgeWeights: o.EdgeWeights,
 	}
 }
 

@@ -34,6 +34,8 @@ type task struct {
 	// train trains on it.
 	train func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error)
 
+	// hint says what another way of training would add, "" if nothing.
+	hint func(ds *dataset.Dataset) string
 	// metric is the default metric; "" is the dataset's.
 	metric string
 	// finish finishes the options of a trial of a sweep, and search searches: trial returns the task with a trial's options.
@@ -70,6 +72,7 @@ func newTask(name string) (*task, error) {
 				return gnb.Train(ctx, ds, model, o.TrainOptions)
 			},
 			finish: func(fs *flag.FlagSet, ds *dataset.Dataset) error { _, err := o.Finish(fs, ds); return err },
+			hint:   func(ds *dataset.Dataset) string { return o.RecipeHint(ds, model.Name()) },
 			search: func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
 				return sweep.Run(ctx, ds, model, func(t *sweep.Trial) gnb.TrainOptions { return trial(t).options.(*options.Nodes).TrainOptions }, so)
 			},

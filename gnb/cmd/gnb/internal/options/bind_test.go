@@ -70,6 +70,7 @@ func TestEveryOptionHasAFlag(t *testing.T) {
 	without := []string{
 		"Data", "Scratch", "Quiet", "Events", "StallAfter", "Cluster", // of the command or of programs
 		"OwnLoss", // only a program declares one
+		"Chosen",  // of a recipe
 		"Of",      // of decoders, rarely
 	}
 	for _, o := range []any{&options.Nodes{}, &links.Options{}, &links.EmbedOptions{}, &kg.Options{}} {
