@@ -12,11 +12,12 @@ GNB_DATA, or are downloaded.
 import datetime
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
+
+import hardware
 
 RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results", "accuracy.json")
 
@@ -94,6 +95,13 @@ def convert(gnb, arguments, to):
     return to, f"gnb data convert {arguments}; gnb train D"
 
 
+def revision_of(version):
+    """The revision that a gnb was built from; if it does not know, that of the checkout that this file is in."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    git = subprocess.run(["git", "-C", here, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    return version.get("revision") or git.stdout.strip()
+
+
 def chosen(text):
     """The row and its seeds of an argument ROW, ROW:3 or ROW:0-2; no seeds for all of them, anew."""
     name, _, seeds = text.partition(":")
@@ -120,7 +128,7 @@ def main():
             command = f"gnb train {dataset}"
             if " D" in dataset:
                 dataset, command = convert(gnb, dataset, os.path.join(runs, name))
-            had, revision = recorded.get(name, {}), version.get("revision", "")
+            had, revision = recorded.get(name, {}), revision_of(version)
             values = had.get("seeds", {}) if seeds and had.get("revision") == revision else {}
             measured, metric = measure(gnb, dataset, arguments, runs, seeds or range(10))
             values = dict(sorted({**values, **measured}.items()))
@@ -130,7 +138,7 @@ def main():
                 "command": f"{command} {arguments}",
                 "test": test, "mean": round(statistics.mean(test), 2), "deviation": round(statistics.stdev(test), 2) if len(test) > 1 else 0,
                 "date": datetime.date.today().isoformat(), "version": version["version"],
-                "revision": revision, "machine": platform.machine(), **({"seeds": values} if seeds else {}),
+                "revision": revision, "machine": hardware.describe(), **({"seeds": values} if seeds else {}),
             }
             with open(RESULTS, "w") as f:  # row by row, so that an interrupt keeps those that are done
                 json.dump({n: recorded[n] for n in ROWS if n in recorded}, f, indent=1, ensure_ascii=False)
