@@ -22,6 +22,7 @@
 //
 // A dataset with a class for each node but no split gets ten random splits: see [RandomSplits]. One with numbers to predict
 // and no split gets one at random: 60 % of the nodes with a target for train, 20 % for val and 20 % for test.
+// Options.Split replaces the splits of the input.
 //
 // A note names the files of a folder that were not read.
 //
@@ -90,7 +91,8 @@ type Options struct {
 	// "labels" and "attributes" leave out the nodes' attributes and labels.
 	Features string
 	// Split divides the nodes, or the graphs of a dataset of many: "random:TRAIN,VAL,TEST" by shares; "stratified:TRAIN,VAL,TEST"
-	// the same for each class; "folds:K" makes K sets of splits, of which set k tests on fold k and validates on the next; a
+	// the same for each class; "folds:K" makes K sets of splits, of which set k tests on fold k and validates on the next;
+	// "per-class:TRAIN,VAL,TEST" makes ten sets of TRAIN nodes of each class and VAL and TEST others (see [DrawSplits]); a
 	// file or folder has lists of indices from 0: see [readSplits]. "" keeps the splits of the input. Graphs without any get
 	// 80 % train, 10 % val and 10 % test, of each class if they have classes.
 	Split string
@@ -500,7 +502,6 @@ func finish(ctx context.Context, d *dataset.Dataset, s *source, r Reader, m *tab
 	}
 	if o.LargestComponent {
 		nodes := d.Nodes()
-		var err error
 		if d, err = d.Subset(dataset.LargestComponent(d.Graph)); err != nil {
 			return nil, err
 		}

@@ -148,6 +148,7 @@ const (
 	siteFeatures = iota
 	siteSplit
 	siteTargets
+	siteSplitSizes
 )
 
 // splitTargets divides the nodes with a target into train, val and test, by the seed and each node's number alone.
