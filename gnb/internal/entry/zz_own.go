@@ -70,6 +70,7 @@ graphops/dataset/registry
 graphops/dataset/registry/get
 graphops/datasets
 graphops/divided
+graphops/encode
 graphops/hotness
 graphops/kge
 graphops/metrics

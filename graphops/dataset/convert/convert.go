@@ -68,6 +68,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/graphops/encode"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/internal/tabular"
@@ -93,6 +94,8 @@ type Options struct {
 	// file or folder has lists of indices from 0: see [readSplits]. "" keeps the splits of the input. Graphs without any get
 	// 80 % train, 10 % val and 10 % test, of each class if they have classes.
 	Split string
+	// Encode adds positional encodings to the features, as a list for [encode.Parse]: "rw:16,laplacian:8".
+	Encode string
 	// FeatureType is the stored type of dense features: see [dataset.WriteOptions].
 	FeatureType string
 	// EdgeFeatures and EdgeTimes are features and times of the edges: "FILE.npy", an array [edges, any]
@@ -327,6 +330,11 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	if err := dataset.CheckFeatureType(o.EdgeFeatureType); err != nil {
 		return Stats{}, tabular.Errorf("--edge-feature-type: %w", err)
 	}
+	if o.Encode != "" {
+		if _, err := encode.Parse(o.Encode); err != nil {
+			return Stats{}, tabular.Errorf("--encode: %w", err)
+		}
+	}
 	if _, err := os.Lstat(dst); err == nil {
 		return Stats{}, tabular.Errorf("%s: %w; remove it or choose another directory", dst, fs.ErrExist)
 	}
@@ -504,6 +512,13 @@ func finish(ctx context.Context, d *dataset.Dataset, s *source, r Reader, m *tab
 			return nil, err
 		}
 		how += fmt.Sprintf(", largest component (%d of %d nodes)", d.Nodes(), nodes)
+	}
+	if o.Encode != "" {
+		var err error
+		if d, err = addEncodings(ctx, d, o); err != nil {
+			return nil, err
+		}
+		how += ", encodings " + o.Encode
 	}
 	split, err := addSplits(ctx, d, m, o)
 	if err != nil {
