@@ -484,8 +484,8 @@ func finish(ctx context.Context, d *dataset.Dataset, s *source, r Reader, m *tab
 	if d.Graphs != nil && o.LargestComponent {
 		return nil, tabular.Errorf("%s has many graphs; --largest-component is for one graph", s.Path)
 	}
-	if (o.Features == onlyLabels || o.Features == onlyAttributes) && r.Name() != "tu" {
-		return nil, tabular.Errorf("--features %s is for TU folders of many graphs, and these files are of the format %s", o.Features, r.Name())
+	if (o.Features == onlyLabels || o.Features == onlyAttributes) && r.Name() != "tu" && !(d.Graphs != nil && r.Name() == "ogb" && o.Features == onlyAttributes) {
+		return nil, tabular.Errorf("--features %s is for TU folders, and attributes for OGB's folders of many graphs; these files are of the format %s", o.Features, r.Name())
 	}
 	if o.Features != "" && o.Features != onlyLabels && o.Features != onlyAttributes {
 		d.Meta.FeatureNames = nil
