@@ -279,6 +279,7 @@ type folderReader interface {
 func Formats() []Reader {
 	return []Reader{
 		tuReader{},
+		graphFolderReader{},
 		saintReader{},
 		sageReader{},
 		ogbReader{},
