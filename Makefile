@@ -69,5 +69,5 @@ outdated: ## list dependencies that have a newer release
 	@bash scripts/outdated.sh
 
 clean: ## remove everything that other targets made
-	rm -rf .venv .venv-cuda .venv-peers .bin .cluster .cluster.lock build
+	rm -rf .venv .venv-cuda .venv-peers .venv-peers-newest .bin .cluster .cluster.lock build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

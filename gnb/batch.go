@@ -42,9 +42,12 @@ type Batch struct {
 	threads int
 	// gathered says that x has the batch's rows alone, in the order of InputIDs.
 	gathered bool
-	full     bool  // the batch is the whole graph and belongs to no particular step
-	global   Seeds // the seeds of the step over all ranks
-	err      error // the error of sampling or fetching
+	full     bool // the batch is the whole graph and belongs to no particular step
+	// kept has the sparse features of the whole graph, keptOf, from step to step.
+	kept   *tensor.Compressed
+	keptOf *dataset.Sparse
+	global Seeds // the seeds of the step over all ranks
+	err    error // the error of sampling or fetching
 
 	fetchErr error
 
@@ -144,6 +147,12 @@ func (b *Batch) input(f *nn.Fwd) *nn.Tensor {
 		if x := b.staged.Input(f, b.space()); x != nil {
 			return x
 		}
+	}
+	if s := b.Sparse; s != nil && b.full {
+		if b.keptOf != s {
+			b.keptOf, b.kept = s, tensor.NewCompressed(s.Rows, s.Cols, s.Indptr, s.Indices, s.Values)
+		}
+		return f.CompressedInput(b.kept, b.space())
 	}
 	if b.Sparse != nil || b.full || b.gathered {
 		return feed.Input(f, b.x, b.Sparse, b.space())

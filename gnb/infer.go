@@ -111,6 +111,9 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 	if info = cmp.Or(run.Result.Model, info); info == nil {
 		return r, fmt.Errorf("gnb: run %s has not recorded its model; it is %s", run.Config.ID, run.Result.State)
 	}
+	if run.Config.Program == "gnb.numbers" && o.Layer == 0 { // its outputs are standardised
+		return r, fmt.Errorf("gnb: run %s predicts numbers; take numbers.Infer or numbers.Predict (gnb infer does), or a hidden layer (Layer)", run.Config.ID)
+	}
 	if strings.Contains(info.Name, " for links by ") {
 		return r, fmt.Errorf("gnb: run %s predicts links; take links.Infer, links.Score or links.Recommend (gnb infer does)", run.Config.ID)
 	}

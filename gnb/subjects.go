@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/optim"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/philox"
@@ -170,8 +171,12 @@ func (o *ModelOptions) check(ds *Dataset, l *LaunchOptions) error {
 		return errors.New("gnb: learned embeddings train on CPUs only so far; choose the CPU (Device: \"cpu\", --device cpu)")
 	case o.Norm != "" && o.Norm != "none" && o.Norm != "layer" && o.Norm != "batch":
 		return fmt.Errorf(`gnb: Norm is %q; it is "none", "layer" or "batch"`, o.Norm)
-	case o.JK != "" && o.JK != "cat" && o.JK != "max" && o.JK != "lstm":
-		return fmt.Errorf(`gnb: JK is %q; it is "", "cat", "max" or "lstm"`, o.JK)
+	case o.JK != "" && !slices.Contains(nn.Jumps, o.JK):
+		return fmt.Errorf(`gnb: JK is %q; it is "", "cat", "max", "lstm" or "sum"`, o.JK)
+	case o.ScaleInput && (ds.SparseFeatures == nil || ds.Features != nil || o.Embedding > 0):
+		return fmt.Errorf("gnb: ScaleInput (--scale-input) is for sparse features of %s, and the input is dense or learned; leave it out", ds.Name())
+	case o.Arrangement != "" && o.Arrangement != nn.Strong:
+		return fmt.Errorf(`gnb: Arrangement is %q; it is "" or "strong"`, o.Arrangement)
 	case o.Heads > 0 && o.Hidden%o.Heads != 0:
 		return fmt.Errorf("gnb: %d hidden columns do not divide among %d heads", o.Hidden, o.Heads)
 	case o.EdgeWeights && !ds.EdgeShape().Weighted:
@@ -191,8 +196,17 @@ func (o *ModelOptions) learned(ds *Dataset, features string) ([]string, error) {
 
 // checkModelReads refuses options that the library's model of this name has no use for.
 func (o *ModelOptions) checkModelReads(model string) error {
-	if o.EdgeWeights && slices.Contains([]string{"gat", "gatv2", "rgcn", "hgt", "mlp"}, model) {
+	plus := slices.Contains([]string{GINE.name, GatedGCN.name, PNA.name}, model)
+	switch {
+	case o.EdgeWeights && (plus || slices.Contains([]string{"gat", "gatv2", "rgcn", "hgt", "mlp"}, model)):
 		return fmt.Errorf("gnb: model %s does not read edge weights; leave EdgeWeights (--edge-weights) out, or take sage, gin or gcn", model)
+	case o.FeedForward && slices.Contains([]string{"sage", "gcn", "gat", "gatv2", "gin", "rgcn", "hgt", "mlp"}, model):
+		return fmt.Errorf("gnb: model %s has no feed-forward part; leave FeedForward (--feed-forward) out, or take gine, gatedgcn or pna", model)
+	case o.JK != "" && plus:
+		return fmt.Errorf("gnb: model %s has no jumping knowledge; leave JK (--jk) out", model)
+	}
+	if (model == HGT.name || plus) && (o.Arrangement != "" || o.PreLinear || o.ScaleInput) {
+		return fmt.Errorf("gnb: model %s has an arrangement of its own; leave Arrangement (--arrangement), PreLinear (--pre-linear) and ScaleInput (--scale-input) out, or take another model", model)
 	}
 	return nil
 }
@@ -205,7 +219,7 @@ func (o ModelOptions) Config(ds *Dataset, out int) ModelConfig {
 	}
 	return ModelConfig{
 		In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Learned: learned, Hidden: cmp.Or(o.Hidden, 64), Out: out, Layers: cmp.Or(o.Layers, 2), Dropout: o.Dropout,
-		EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, JK: o.JK, BatchDegrees: o.BatchDegrees, EdgeWeights: o.EdgeWeights,
+		EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, ScaleInput: o.ScaleInput, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, Arrangement: o.Arrangement, PreLinear: o.PreLinear, FeedForward: o.FeedForward, JK: o.JK, BatchDegrees: o.BatchDegrees, EdgeWeights: o.EdgeWeights,
 	}
 }
 

@@ -29,7 +29,7 @@ class Session:
         self.results: list[Result] = []
         self.limits: list[dict] = []
         self.left_out: list[str] = []
-        self.versions: dict[str, str] = {}
+        self.versions: dict[bool, dict[str, str]] = {False: {}, True: {}}  # of this environment, and of the newest PyTorch's
 
     def wants(self, *names: str) -> bool:
         return not self.only or any(n.startswith(x) or x in n.split("-") for n in names for x in self.only)
@@ -91,12 +91,12 @@ class Session:
             self.results.append(r)
 
     def note(self, peers: rows.Peers) -> None:
-        for info in peers.infos().values():
-            for k in ("torch", "torch_geometric", "dgl", "numpy", "openblas"):
-                if k in info:
-                    self.versions[k] = str(info[k])
-            if info.get("pyg_lib") is False:
-                self.left_out.append("PyG's sampled rows: pyg-lib is not installed; PYG_LIB_SRC names a checkout to build it from")
+        for newest, versions in self.versions.items():
+            for info in peers.infos(newest):
+                versions |= {k: str(info[k]) for k in ("python", "torch", "torch_geometric", "pyg_lib", "dgl", "numpy", "openblas") if info.get(k)}
+                if info.get("pyg_lib") == "":
+                    self.left_out.append(f"PyG's sampled rows on torch {info['torch']}: pyg-lib is not installed; "
+                                         "PYG_LIB_SRC names a checkout to build it from")
 
     def all(self) -> None:
         o = self.o
@@ -153,12 +153,13 @@ def main() -> None:
     p.add_argument("--out", help="folder for the results (default bench/results)")
     o = p.parse_args()
     session = Session(o)
-    about = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "threads": o.threads, "machine": machine.describe(),
+    about = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "threads": o.threads, "only": o.only or "", "machine": machine.describe(),
              "command": " ".join(["make bench-peers", f'ARGS="{" ".join(sys.argv[1:])}"'] if sys.argv[1:] else ["make bench-peers"])}
     watch = machine.Watch()
     session.all()
     go = subprocess.run(["go", "version"], capture_output=True, text=True, check=False).stdout.split()
-    about |= {"versions": {"graphnb": commit(), "go": go[2] if len(go) > 2 else "", "python": platform.python_version(), **session.versions},
+    about |= {"versions": {"graphnb": commit(), "go": go[2] if len(go) > 2 else "", "python": platform.python_version(), **session.versions[False]},
+              **({"versions_newest": session.versions[True]} if session.versions[True] else {}),
               "left_out": list(dict.fromkeys(session.left_out)), "load": vars(watch.stop())}
     out = Path(o.out) if o.out else process.ROOT / ("build/bench" if o.quick or o.only else "bench/results")
     page = report.write(out, about, session.limits, session.results)

@@ -15,6 +15,10 @@ from peers import machine
 ROOT = Path(__file__).resolve().parents[2]
 GNB = ROOT / "build" / "gnb"
 
+# The second environment, which has PyG on the newest PyTorch: its Python, set by scripts/bench-peers.sh, and its pins.
+NEWEST = os.environ.get("PEERS_NEWEST", "")
+NEWEST_PINS = ROOT / "bench" / "requirements-newest.txt"
+
 # A malloc that never gives pages back: nobody's default, but the strongest setting of the PyTorch engines
 # found, since fresh large tensors then cost no page faults.
 TUNED = {"GLIBC_TUNABLES": "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:glibc.malloc.top_pad=268435456"}
@@ -35,14 +39,16 @@ def environment(threads: int, extra: dict[str, str] | None = None) -> dict[str, 
 class Peer:
     """One engine in a process of its own (peers.serve), started when it is first asked."""
 
-    def __init__(self, engine: str, data: str | None, threads: int, extra: dict[str, str] | None = None) -> None:
-        self.engine, self.data, self.threads, self.extra = engine, data, threads, extra
+    def __init__(self, engine: str, data: str | None, threads: int, extra: dict[str, str] | None = None, python: str = sys.executable) -> None:
+        self.engine, self.data, self.threads, self.extra, self.python = engine, data, threads, extra, python
         self.info: dict = {}
         self._process: subprocess.Popen | None = None
         self._error = ""
 
     def _start(self) -> None:
-        cmd = [sys.executable, "-m", "peers.serve", self.engine, "--threads", str(self.threads)]
+        if not self.python:
+            raise Failed("its environment was not made")
+        cmd = [self.python, "-m", "peers.serve", self.engine, "--threads", str(self.threads)]
         if self.data:
             cmd += ["--data", self.data]
         self._process = subprocess.Popen(cmd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -66,7 +72,7 @@ class Peer:
             self._process.stdin.flush()
             return self._read()
         except (Failed, OSError) as e:
-            if self._process.poll() is not None:
+            if self._process is None or self._process.poll() is not None:
                 self._error = str(e)
             raise Failed(str(e)) from e
 
@@ -84,6 +90,11 @@ class Peer:
             self._process.kill()
             self._process.wait()
         self._process = None
+
+
+def newest_torch() -> str:
+    """The version of PyTorch that requirements-newest.txt pins."""
+    return next(line.removeprefix("torch==").strip() for line in NEWEST_PINS.read_text().splitlines() if line.startswith("torch=="))
 
 
 def gnb(*args: str, watch_memory: bool = False, runs: str | None = None) -> dict:

@@ -3,7 +3,7 @@
     PYG_LIB_SRC=CHECKOUT python -m peers.pyglib
 
 PyG's NeighborLoader needs it. Only the parts that run on the CPU without METIS are built, with the flags of its
-own build, against the PyTorch of this environment: g++ 12 or another with C++20, two minutes on two cores.
+own build, against the PyTorch of this environment: g++ 12 or another with C++20, two to four minutes on two cores.
 Without a wheel and without PYG_LIB_SRC nothing is done, and PyG's sampled rows are left out.
 """
 
@@ -19,8 +19,11 @@ PARTS = ("csrc/library.cpp", "sampler/neighbor", "sampler/cpu/neighbor", "sample
 
 
 def wheel() -> bool:
+    import torch
+
+    series = ".".join(torch.__version__.split(".")[:2])
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--retries", "0", "--timeout", "10"]
-    index = ["--find-links", os.environ.get("PYG_LIB_INDEX", "https://data.pyg.org/whl/torch-2.2.0+cpu.html")]
+    index = ["--find-links", os.environ.get("PYG_LIB_INDEX", f"https://data.pyg.org/whl/torch-{series}.0+cpu.html")]
     return subprocess.run([*pip, *index, "pyg_lib"], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
@@ -54,11 +57,11 @@ def main() -> None:
         return
     src = os.environ.get("PYG_LIB_SRC")
     if not src:
-        print("pyg-lib: no wheel for PyTorch 2.2 was found, and PYG_LIB_SRC names no checkout: PyG's sampled rows are left out")
+        print("pyg-lib: no wheel for this PyTorch was found, and PYG_LIB_SRC names no checkout: PyG's sampled rows are left out")
         return
     work = Path(sys.prefix) / "build-pyg-lib"
     work.mkdir(exist_ok=True)
-    print(f"building pyg-lib's sampler from {src} (two minutes)")
+    print(f"building pyg-lib's sampler from {src} (two to four minutes)")
     lib = build(Path(src), work)
     dst = Path(sysconfig.get_paths()["purelib"]) / "pyg_lib"
     shutil.rmtree(dst, ignore_errors=True)

@@ -106,11 +106,14 @@ def write(folder: Path, about: dict, limits: list[dict], results: list[Result]) 
     folder.mkdir(parents=True, exist_ok=True)
     data = {**about, "limits": limits, "floors": floors, "ratios": ratios, "results": [r.record() for r in results]}
     (folder / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
-    m = about["machine"]
+    m, newest = about["machine"], about.get("versions_newest")
     page = [f"# GraphNB and its peers, {about['date'][:10]}", "",
             f"{m['cpu']} ({m['family_model']}), {m['cores']} cores, {m['memory_gib']} GiB, {' '.join(m['simd'])}; Linux {m['kernel']}, {m['libc']}, "
             f"huge pages {m['huge_pages']}. {threads} threads. GraphNB {about['versions']['graphnb']}, {about['versions']['go']}; "
             + ", ".join(f"{k} {v}" for k, v in about["versions"].items() if k not in ("graphnb", "go")) + f". Command: `{about['command']}`.", "",
+            *(["This run measured only the rows " + ", ".join(dict.fromkeys(r.row for r in results)) + ".", ""] if about["only"] else []),
+            *([f"The engines whose names have \"on torch {newest['torch'].partition('+')[0]}\" run in an environment of their own: "
+               + ", ".join(f"{k} {v}" for k, v in newest.items()) + ".", ""] if newest else []),
             "Each window holds as many repetitions as fill some seconds; the engines of a row take turns, one window each. Shown: the median of the "
             "windows and their range; \"others' cores\" is the most that other programs used during one of them. \"tuned\" is a setting that nobody "
             "has by default.", "", *table(results), ""]

@@ -41,16 +41,18 @@ class Peers:
     def __init__(self, data: str | None, threads: int) -> None:
         self.data, self.threads, self._all = data, threads, {}
 
-    def __call__(self, engine: str, tuned: bool = False, threads: int = 0, env: dict[str, str] | None = None) -> Peer:
+    def __call__(self, engine: str, tuned: bool = False, threads: int = 0, env: dict[str, str] | None = None, newest: bool = False) -> Peer:
+        """newest runs the engine in the second environment, on the newest PyTorch."""
         threads = threads or self.threads
-        key = (engine, tuned, threads, json.dumps(env))
+        key = (engine, newest, tuned, threads, json.dumps(env))
         if key not in self._all:
             extra = (TUNED if tuned else {}) | (env or {})
-            self._all[key] = Peer(engine, self.data, threads, extra)
+            self._all[key] = Peer(engine, self.data, threads, extra, process.NEWEST if newest else sys.executable)
         return self._all[key]
 
-    def infos(self) -> dict[str, dict]:
-        return {k[0]: p.info for k, p in self._all.items() if p.info}
+    def infos(self, newest: bool) -> list[dict]:
+        """What the engines of one environment said of themselves."""
+        return [p.info for k, p in self._all.items() if k[1] == newest and p.info]
 
     def close(self) -> None:
         for p in self._all.values():
@@ -67,6 +69,8 @@ def sample(name: str, data: str, peers: Peers, threads: int) -> Row:
     e += [Engine(n, asks(peers(p), "sample"), own_rule=p == "pyg", warm=5, least=5, slow=p == "dgl",
                  note=EXPANDS_NEW if p == "pyg" else "")
           for n, p in (("GraphBolt int32", "graphbolt"), ("DGL", "dgl"), ("PyG", "pyg"))]
+    e.append(Engine(f"PyG on torch {process.newest_torch()}", asks(peers("pyg", newest=True), "sample"), own_rule=True, warm=5, least=5, slow=True,
+                    note=EXPANDS_NEW))
     e.append(Engine("GraphBolt int32, tuned malloc", asks(peers("graphbolt", True), "sample"), tuned=True, warm=5, least=5))
     return Row(f"sample-{name}", f"sampling alone, [{FANOUT}], {g.BATCH} seeds", e, rate=edges_rate)
 
@@ -98,18 +102,22 @@ def spmm(name: str, data: str, peers: Peers, threads: int) -> list[Row]:
 
 def train(name: str, data: str, peers: Peers, threads: int, lean: bool) -> Row:
     """lean leaves out what takes too much memory or time on a large graph."""
+    newest = f"PyG on torch {process.newest_torch()}, trim"
     e = [Engine("GraphNB", train_ours(data, threads), ours=True, least=3, warm=5),
          Engine("GraphNB, --precision bf16", train_ours(data, threads, "--precision", "bf16"), ours=True, least=3, warm=5)]
     e += [
         Engine("GraphBolt int32", asks(peers("graphbolt"), "train"), least=3, warm=2),
         Engine("DGL", asks(peers("dgl"), "train"), least=3, warm=2),
         Engine("PyG trim_to_layer", asks(peers("pyg"), "train", variant="trim"), own_rule=True, least=2, note=EXPANDS_NEW),
+        Engine(f"{newest}_to_layer", asks(peers("pyg", newest=True), "train", variant="trim"), own_rule=True, slow=True, least=2, note=EXPANDS_NEW),
         Engine("PyG as in its tutorials", asks(peers("pyg"), "train"), own_rule=True, slow=True, note=EXPANDS_NEW),
         Engine("GraphBolt int32, tuned malloc", asks(peers("graphbolt", True), "train"), tuned=True, least=3, warm=2),
     ]
     if not lean:
         e += [Engine("DGL, tuned malloc", asks(peers("dgl", True), "train"), tuned=True, least=3, warm=2),
-              Engine("PyG trim, tuned malloc", asks(peers("pyg", True), "train", variant="trim"), tuned=True, own_rule=True, least=2, note=EXPANDS_NEW)]
+              Engine("PyG trim, tuned malloc", asks(peers("pyg", True), "train", variant="trim"), tuned=True, own_rule=True, least=2, note=EXPANDS_NEW),
+              Engine(f"{newest}, tuned malloc", asks(peers("pyg", True, newest=True), "train", variant="trim"), tuned=True, own_rule=True, least=2,
+                     note=EXPANDS_NEW)]
     return Row(f"train-{name}", f"a training step: 3-layer SAGE-mean, hidden {g.HIDDEN}, dropout {g.DROPOUT}, Adam", e, rate=edges_rate, window=4,
                limits=limits_now(threads, 400 if lean else 512))
 

@@ -21,6 +21,8 @@ type Scatter struct {
 	Group  []int
 	Names  []string // of the groups; a group without a name has its number
 	XLabel string
+	// Diagonal also draws the line y = x, dashed, and gives both axes the same range.
+	Diagonal bool
 }
 
 // mostPoints is the number of points that are drawn; of more, every k-th.
@@ -77,6 +79,10 @@ func (s *Scatter) paint(p *chart.Painter, c draw.Canvas) {
 	c = titled(p, c, s.Title)
 	xlo, xhi := limits(s.X)
 	ylo, yhi := limits(s.Y)
+	if s.Diagonal {
+		lo, hi := min(xlo, ylo), max(xhi, yhi)
+		xlo, xhi, ylo, yhi = lo, hi, lo, hi
+	}
 	x, xt := axis(xlo, xhi, 6, 0)
 	y, yt := axis(ylo, yhi, 6, 0)
 	whole := c
@@ -84,6 +90,10 @@ func (s *Scatter) paint(p *chart.Painter, c draw.Canvas) {
 	pl := p.NewPlot(x, y, xt, yt, s.XLabel)
 	step := max(1, (len(s.X)+mostPoints-1)/mostPoints)
 	pl.Add(chart.PlotFunc(func(c draw.Canvas, at func(x, y float64) vg.Point) {
+		if s.Diagonal {
+			lo, hi := max(x.Min, y.Min), min(x.Max, y.Max)
+			c.StrokeLines(draw.LineStyle{Color: chart.Ink, Width: 1, Dashes: []vg.Length{3, 2.5}}, []vg.Point{at(lo, lo), at(hi, hi)})
+		}
 		// Points without a group first, below the others.
 		for _, faint := range []bool{true, false} {
 			for i := 0; i < len(s.X); i += step {

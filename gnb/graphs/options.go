@@ -32,6 +32,9 @@ type Options struct {
 	Model gnb.AnyModel `json:"-" flag:"model" help:"model of nodes: gin, gine, gatedgcn, … (default gin)"`
 	// Pool makes a graph's row of its nodes' rows: sum, mean, max, attention or set2set; "" means mean. See [nn.NewPooling].
 	Pool string `json:",omitempty" flag:"pool" help:"sum, mean, max, attention or set2set (default mean)"`
+	// VirtualNode gives each graph of a batch one more node, which all its nodes read and write between layers. See
+	// [nn.VirtualNode].
+	VirtualNode bool `json:",omitempty" flag:"virtual-node" help:"one more node in each graph, next to all others"`
 	// Predict is what is predicted: "labels" or "targets" of the graphs; "" means the one that the dataset has.
 	Predict string `json:",omitempty" flag:"predict" help:"labels or targets, if graphs have both"`
 }
@@ -101,6 +104,16 @@ func Train(ctx context.Context, ds *gnb.Dataset, o Options) (*runs.Run, error) {
 // OptionsOf returns the options of a run of [Train] that determine its result. With them, and the run's directory as Resume,
 // Train resumes the run. OptionsOf fails for a run of another program.
 func OptionsOf(r *runs.Run) (Options, error) { return Task.OptionsOf(r) }
+
+// MetricOf returns the metric by which [Train] chooses the best epoch on a dataset, unless Metric names another; predict is
+// Options.Predict.
+func MetricOf(ds *gnb.Dataset, predict string) gnb.Metric {
+	g := ds.Graphs
+	if g == nil || predict == "targets" || predict == "" && g.Labels == nil && g.MultiLabels == nil {
+		return metrics.MAEMetric
+	}
+	return tally.Metric(g)
+}
 
 // Trained reports whether a run is one of [Train].
 func Trained(r *runs.Run) bool { return r != nil && r.Config.Program == TrainProgram }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
+	"github.com/graphnb/graphnb/gnb/numbers"
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
@@ -18,6 +19,9 @@ import (
 func Of(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Report, error) {
 	if run == nil || ds == nil {
 		return nil, errors.New("report: a report needs a run (runs.Last, runs.Open) and a dataset (gnb.Load)")
+	}
+	if numbers.Trained(run) {
+		return nil, fmt.Errorf("report: run %s predicts numbers; take report.OfNumbers", run.Config.ID)
 	}
 	if ds.Graph == nil {
 		return nil, fmt.Errorf("report: %s; a report needs the edges of all nodes", ds.WhyNoGraph())
@@ -55,8 +59,13 @@ func (r *Report) Show() error {
 			return err
 		}
 	}
+	return showTables(r.tables(), r.String())
+}
+
+// showTables shows tables in the current cell.
+func showTables(tables []table, text string) error {
 	var grids []screen.Grid
-	for _, t := range r.tables() {
+	for _, t := range tables {
 		g := screen.Grid{Title: t.name, Head: t.head, Rows: t.rows}
 		if n := len(t.rows) - mostRows; n > 0 {
 			g.Title += fmt.Sprintf(", the first %d of %d", mostRows, len(t.rows))
@@ -64,7 +73,7 @@ func (r *Report) Show() error {
 		}
 		grids = append(grids, g)
 	}
-	if err := screen.ShowGrids("", grids, nil, r.String()); err != nil {
+	if err := screen.ShowGrids("", grids, nil, text); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil

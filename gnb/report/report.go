@@ -1,6 +1,6 @@
-// Package report says how good a trained classifier of nodes is, where it errs and how sure it is: confusion matrix,
+// Package report says how good a trained model of nodes is, where it errs and how sure it is. Of classes: confusion matrix,
 // precision, recall and F1 by class, calibration, accuracy by degree and by neighbourhood, and the most confident
-// mistakes.
+// mistakes. Of numbers: predicted against true, errors by degree and by part of the range, and the worst errors.
 //
 // # Basics
 //
@@ -9,7 +9,8 @@
 //	fmt.Println(r)                             // the tables as text
 //	err := r.WriteCSV("predictions.csv")       // the probabilities of every node; tables.Write writes Parquet
 //
-// In a cell, [Of] also shows a picture and the tables. [New] makes a report of predictions from elsewhere.
+// In a cell, [Of] also shows a picture and the tables. [New] makes a report of predictions from elsewhere. [OfNumbers] and
+// [NewNumbers] report on numbers.
 //
 // Hidden layers are seen with [Project]:
 //

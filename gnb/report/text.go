@@ -123,9 +123,15 @@ func (r *Report) confused(most int) (pairs [][2]int) {
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", r.title(), r.summary())
-	for _, t := range r.tables() {
-		fmt.Fprintf(&b, "\n%s\n", t.name)
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	writeTables(&b, r.tables())
+	return phrase.Clean(b.String())
+}
+
+// writeTables writes tables as text.
+func writeTables(b *strings.Builder, tables []table) {
+	for _, t := range tables {
+		fmt.Fprintf(b, "\n%s\n", t.name)
+		w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, strings.Join(t.head, "\t"))
 		for i, row := range t.rows {
 			if i == mostRows {
@@ -135,10 +141,9 @@ func (r *Report) String() string {
 		}
 		_ = w.Flush() // to memory
 		if n := len(t.rows) - mostRows; n > 0 {
-			fmt.Fprintf(&b, "and %s\n", phrase.Count(n, "more row"))
+			fmt.Fprintf(b, "and %s\n", phrase.Count(n, "more row"))
 		}
 	}
-	return phrase.Clean(b.String())
 }
 
 // gridClasses is the largest number of classes whose confusion matrix is readable beside other charts.

@@ -56,16 +56,24 @@ func attentionStack[C any](s ModelConfig, op string, conv func(in, out, heads in
 	heads, last := s.attentionHeads(op)
 	made := 0
 	return Stack(s.Inner(), func(in, out int) C {
-		if made++; made == s.Layers && s.JK == "" {
+		if made++; made == s.Layers && !s.headed() {
 			return conv(in, out, last, true)
 		}
 		return conv(in, out/heads, heads, false)
 	})
 }
 
+// attentionDropout is the dropout probability of attention coefficients.
+func (s ModelConfig) attentionDropout() float64 {
+	if s.Arrangement == Strong {
+		return 0
+	}
+	return s.Dropout
+}
+
 // withELU returns the configuration with the activation of models with attention, unless it has another.
 func (s ModelConfig) withELU() ModelConfig {
-	if s.Activation == "" {
+	if s.Activation == "" && s.Arrangement == "" {
 		s.Activation = "elu"
 	}
 	return s

@@ -130,13 +130,25 @@ func everyModel(s ModelConfig) map[string]Model {
 	cat.JK, greatest.JK, lstm.JK = "cat", "max", "lstm"
 	edged := heads
 	edged.EdgeDim = 3
+	plus := rich
+	plus.Activation, plus.FeedForward, plus.LogDegree = "", true, 1.5
+	plusEdges := plus
+	plusEdges.EdgeDim = 3
+	strong, plain := heads, s
+	strong.Arrangement, strong.PreLinear, strong.JK = Strong, true, "sum"
+	plain.Arrangement, plain.Norm, plain.Residual = Strong, "layer", true
 	return map[string]Model{
+		"gine": NewGINEModel(s), "gine plus edges": NewGINEModel(plusEdges), "gatedgcn": NewGatedGCNModel(s), "gatedgcn plus edges": NewGatedGCNModel(plusEdges),
+		"pna": NewPNAModel(plus), "pna plus edges": NewPNAModel(plusEdges),
 		"sage jk cat": NewSAGEModel(cat), "gcn jk max": NewGCNModel(greatest), "gat jk lstm": NewGATModel(lstm),
+		"sage strong": NewSAGEModel(plain), "gcn strong": NewGCNModel(plain), "gat strong": NewGATModel(plain), "gatv2 strong": NewGATv2Model(plain), "gin strong": NewGINModel(plain),
+		"sage strong, sum": NewSAGEModel(strong), "gcn strong, sum": NewGCNModel(strong), "gat strong, sum": NewGATModel(strong), "gin strong, sum": NewGINModel(strong),
 		"mlp": NewMLPModel(s), "mlp rich": NewMLPModel(rich), "sage rich": NewSAGEModel(rich),
 		"gcn": NewGCNModel(s), "gcn rich": NewGCNModel(rich), "gcn weighted": NewGCNModel(s),
 		"gat": NewGATModel(s), "gat rich": NewGATModel(heads), "gatv2": NewGATv2Model(s), "gatv2 rich, edges": NewGATv2Model(edged),
-		"gine edges": newEdgeModel(s, newGINELayer), "transformer edges": newEdgeModel(s, newTransformerLayer),
-		"gin": NewGINModelWith(s, GINOptions{TrainEps: true, Eps: 0.5}), "gin rich": NewGINModel(rich),
+		"gine edges": newEdgeModel(s, newGINELayer), "pna edges": newEdgeModel(s, newPNALayer), "resgated edges": newEdgeModel(s, newResGatedLayer), "gatedgcn layers edges": newEdgeModel(s, newGatedGCNLayer),
+		"transformer edges": newEdgeModel(s, newTransformerLayer),
+		"gin":               NewGINModelWith(s, GINOptions{TrainEps: true, Eps: 0.5}), "gin rich": NewGINModel(rich),
 		"graph weighted": &graphModel{Stack(s, NewGraphConv)},
 		"sage weighted":  NewSAGEModelWith(s, SAGEOptions{Weighted: true}), "sage sum weighted": NewSAGEModelWith(s, SAGEOptions{Weighted: true, Aggr: Sum}), "gin weighted": NewGINModelWith(s, GINOptions{Weighted: true}),
 	}
@@ -171,6 +183,14 @@ type edgeLayer interface {
 func newGINELayer(in, out int) edgeLayer {
 	return NewGINEWith(NewPerceptron(in, 5, out), in, 3, GINEOptions{TrainEps: true, Eps: 0.5})
 }
+
+func newResGatedLayer(in, out int) edgeLayer { return NewResGated(in, out, 3) }
+
+func newPNALayer(in, out int) edgeLayer {
+	return NewPNA(in, out, PNAOptions{EdgeDim: 3, LogDegree: 1.5})
+}
+
+func newGatedGCNLayer(in, out int) edgeLayer { return NewGatedGCN(in, out, 3) }
 
 func newTransformerLayer(in, out int) edgeLayer {
 	return NewTransformerWith(in, out, TransformerOptions{Heads: 2, Mean: true, Beta: true, Dropout: 0.3, EdgeDim: 3})

@@ -128,7 +128,7 @@ func NewGATv2Model(s ModelConfig) *GATv2 {
 	s = s.withELU()
 	return &GATv2{
 		Convs: attentionStack(s, "NewGATv2Model", func(in, out, heads int, mean bool) *GATv2Conv {
-			return NewGATv2With(in, out, GATv2Options{Heads: heads, Mean: mean, Dropout: s.Dropout, EdgeDim: s.EdgeDim})
+			return NewGATv2With(in, out, GATv2Options{Heads: heads, Mean: mean, Dropout: s.attentionDropout(), EdgeDim: s.EdgeDim, NoBias: s.Arrangement == Strong})
 		}),
 		Between: NewBetween(s),
 	}

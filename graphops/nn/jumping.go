@@ -3,8 +3,8 @@ package nn
 import "math"
 
 // Jumping knowledge makes a model's output of the outputs of all its layers instead of the last one's: a linear layer to Out
-// columns over their concatenation ("cat"), their greatest elements ("max"), or their sum weighed by the scores of an LSTM
-// that reads them in both directions ("lstm"). ModelConfig.JK chooses it, and [Between] computes it.
+// columns over their concatenation ("cat"), their greatest elements ("max"), their sum weighed by the scores of an LSTM
+// that reads them in both directions ("lstm"), or their plain sum ("sum"). ModelConfig.JK chooses it, and [Between] computes it.
 //
 // A layer before the last one hands on the outputs of the layers before it beside its own, because a batch's last block needs
 // the rows of its destinations from all of them. So rows between layers have as many times Hidden columns as there are
@@ -13,11 +13,20 @@ import "math"
 // Source: K. Xu, C. Li, Y. Tian, T. Sonobe, K. Kawarabayashi, S. Jegelka, "Representation learning on graphs with jumping
 // knowledge networks", ICML 2018, arXiv:1806.03536; as torch_geometric.nn.JumpingKnowledge, with its parameters' names.
 
-// Inner returns the configuration of a model's layers: with jumping knowledge all of them have Hidden columns, and a linear
-// layer of [Between] makes Out of them.
+// Jumps are the kinds of jumping knowledge.
+var Jumps = []string{"cat", "max", "lstm", "sum"}
+
+// headed reports whether a linear layer makes the output of the layers' outputs.
+func (s ModelConfig) headed() bool { return s.JK != "" || s.Arrangement == Strong }
+
+// Inner returns the configuration of a model's layers: with jumping knowledge, and in the arrangement "strong", all of them
+// have Hidden columns, and a linear layer of [Between] makes Out of them. After a PreLinear the first one has Hidden columns in.
 func (s ModelConfig) Inner() ModelConfig {
-	if s.JK != "" {
+	if s.headed() {
 		s.Out = s.Hidden
+	}
+	if s.PreLinear {
+		s.In = s.Hidden
 	}
 	return s
 }
@@ -47,7 +56,11 @@ func (m *Between) jump(f *Fwd, i, layers int, all, y *Tensor) *Tensor {
 	}
 	y = xs[0]
 	for _, x := range xs[1:] {
-		y = f.Add(y, f.ReLU(f.Sub(x, y))) // the greater one; outputs of activations are at least -1
+		if m.Jump == "sum" {
+			y = f.Add(y, x)
+		} else {
+			y = f.Add(y, f.ReLU(f.Sub(x, y))) // the greater one; outputs of activations are at least -1
+		}
 	}
 	return m.Lin.Forward(f, y)
 }

@@ -1,6 +1,10 @@
 package nn
 
-import "github.com/graphnb/graphnb/graphops"
+import (
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops"
+)
 
 // ModelConfig configures most models. A zero field disables its feature or means the model's
 // default. Package gnb calls it gnb.ModelConfig.
@@ -14,7 +18,10 @@ type ModelConfig struct {
 	// InputDropout is the dropout probability for the first layer's input. Together with Dropout it
 	// is dropout before each layer, as Kipf and Veličković use it.
 	InputDropout float64 `json:"input_dropout,omitempty"`
-	// EdgeDim is the number of features of an edge that a GATv2 uses, 0 for none. gnb.Train sets it to
+	// ScaleInput divides the rows of sparse features by the root mean squares of their elements ([tensor.Fwd.UnitRows]), so
+	// that words count alike in long and in short texts. Other features are not changed.
+	ScaleInput bool `json:"scale_input,omitempty"`
+	// EdgeDim is the number of features of an edge that a GATv2, GINE, GatedGCN or PNA uses, 0 for none. gnb.Train sets it to
 	// the dataset's.
 	EdgeDim int `json:"edge_dim,omitempty"`
 	// EdgeWeights weighs messages by the edges' weights in a SAGE (a weighted mean) and a GIN (a weighted sum). A GCN
@@ -32,12 +39,25 @@ type ModelConfig struct {
 	Norm string `json:"norm,omitempty"`
 	// Residual adds each layer's input to its output.
 	Residual bool `json:"residual,omitempty"`
-	// Activation is the activation between layers: "relu" or "elu"; "" means "elu" for a GAT or GATv2 and
-	// "relu" for other models.
+	// Arrangement says how layers, normalisations and the output are put together: "" as PyTorch Geometric's models, or
+	// "strong"; see [Between].
+	Arrangement string `json:"arrangement,omitempty"`
+	// PreLinear puts a linear layer to Hidden columns, with dropout after it, before the first layer.
+	PreLinear bool `json:"pre_linear,omitempty"`
+	// Activation is the activation between layers: "relu" or "elu"; "" means "elu" for a GAT or GATv2 without Arrangement
+	// and "relu" for other models.
 	Activation string `json:"activation,omitempty"`
-	// JK is the jumping knowledge of the layers, "cat", "max" or "lstm"; "" means that the last layer makes the
+	// JK is the jumping knowledge of the layers, "cat", "max", "lstm" or "sum"; "" means that the last layer makes the
 	// output. An HGT has none.
 	JK string `json:"jk,omitempty"`
+	// FeedForward adds a perceptron after each layer of a GINE, GatedGCN or PNA; see [Plus]. Other models have none.
+	FeedForward bool `json:"feed_forward,omitempty"`
+	// EdgeStates makes each layer of a GatedGCN read rows of edges that the layer before computed. All layers must then have one
+	// block, as batches of whole graphs do. Other models do not read it.
+	EdgeStates bool `json:"edge_states,omitempty"`
+	// LogDegree is the mean of log(d+1) over the in-degrees d of the training set, by which a PNA scales; 0 means 1. gnb.Train sets
+	// it to that of the dataset's nodes, unless the graph is in parts or on servers.
+	LogDegree float64 `json:"log_degree,omitempty"`
 	// BatchDegrees is the option of [GCNConv].
 	BatchDegrees bool `json:"batch_degrees,omitempty"`
 	// Embedding says that the input of a network in a worker of package gnb is a learned row of In
@@ -56,9 +76,11 @@ func (s ModelConfig) check(op string) {
 		fail(op, "ModelConfig.In is %d; it must be the number of features of a node", s.In)
 	case s.Out < 1:
 		fail(op, "ModelConfig.Out is %d; it must be the number of classes", s.Out)
-	case s.JK != "" && s.JK != "cat" && s.JK != "max" && s.JK != "lstm":
-		fail(op, "ModelConfig.JK is %q; choose cat, max or lstm", s.JK)
-	case s.Hidden < 1 && (s.Layers > 1 || s.JK != ""):
+	case s.JK != "" && !slices.Contains(Jumps, s.JK):
+		fail(op, "ModelConfig.JK is %q; choose cat, max, lstm or sum", s.JK)
+	case s.Arrangement != "" && s.Arrangement != Strong:
+		fail(op, "ModelConfig.Arrangement is %q; choose strong, or leave it out", s.Arrangement)
+	case s.Hidden < 1 && (s.Layers > 1 || s.headed() || s.PreLinear):
 		fail(op, "ModelConfig.Hidden is %d; a model of %d layers needs at least 1 hidden column", s.Hidden, s.Layers)
 	case !(s.Dropout >= 0 && s.Dropout < 1):
 		fail(op, "ModelConfig.Dropout is %v; it must be at least 0 and below 1", s.Dropout)
@@ -66,6 +88,8 @@ func (s ModelConfig) check(op string) {
 		fail(op, "ModelConfig.InputDropout is %v; it must be at least 0 and below 1", s.InputDropout)
 	case s.EdgeDim < 0:
 		fail(op, "ModelConfig.EdgeDim is %d; it must be the number of features of an edge, or 0", s.EdgeDim)
+	case !(s.LogDegree >= 0 && s.LogDegree < 1e30):
+		fail(op, "ModelConfig.LogDegree is %v; it must be the mean of log(d+1) over the degrees d of the training set, or 0", s.LogDegree)
 	case s.Heads < 0 || s.OutHeads < 0:
 		fail(op, "ModelConfig.Heads is %d and OutHeads %d; they cannot be negative", s.Heads, s.OutHeads)
 	case s.Norm != "" && s.Norm != "layer" && s.Norm != "batch":
@@ -135,7 +159,7 @@ func (m *SAGE) SourceChunks(i, nodes int) int {
 	if m.Convs[i].narrows(nodes) {
 		return 1
 	}
-	return 0
+	return m.Between.SourceChunks(i, nodes)
 }
 
 var (
@@ -169,11 +193,11 @@ func (m *GCN) Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 }
 
 // SourceChunks implements [SourceTransformer].
-func (m *GCN) SourceChunks(i, _ int) int {
+func (m *GCN) SourceChunks(i, nodes int) int {
 	if m.Convs[i].transformsFirst(false) {
 		return 1
 	}
-	return 0
+	return m.Between.SourceChunks(i, nodes)
 }
 
 var (
@@ -186,7 +210,8 @@ var (
 // attention coefficients with the same probability. Hidden layers concatenate Heads heads of
 // Hidden/Heads columns; the last layer averages OutHeads heads of Out columns. Its parameters have
 // the names of torch_geometric.nn.GAT's state_dict: convs.0.att_src, convs.0.att_dst, convs.0.bias,
-// convs.0.lin.weight, convs.1.…
+// convs.0.lin.weight, convs.1.… In the arrangement "strong" the activation is ReLU, and layers have neither biases nor
+// dropout of attention coefficients.
 type GAT struct {
 	Convs []*GATConv `nn:"convs"`
 	Between
@@ -198,7 +223,7 @@ func (s ModelConfig) attentionHeads(op string) (heads, last int) {
 	if last == 0 {
 		last = heads
 	}
-	if (s.Layers > 1 || s.JK != "") && s.Hidden%heads != 0 {
+	if (s.Layers > 1 || s.headed()) && s.Hidden%heads != 0 {
 		fail(op, "ModelConfig.Hidden is %d and Heads is %d; Hidden must be a multiple of Heads", s.Hidden, heads)
 	}
 	return heads, last
@@ -209,7 +234,7 @@ func NewGATModel(s ModelConfig) *GAT {
 	s = s.withELU()
 	return &GAT{
 		Convs: attentionStack(s, "NewGATModel", func(in, out, heads int, mean bool) *GATConv {
-			return NewGATWith(in, out, GATOptions{Heads: heads, Mean: mean, Dropout: s.Dropout})
+			return NewGATWith(in, out, GATOptions{Heads: heads, Mean: mean, Dropout: s.attentionDropout(), NoBias: s.Arrangement == Strong})
 		}),
 		Between: NewBetween(s),
 	}

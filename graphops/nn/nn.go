@@ -21,8 +21,8 @@
 //		adam.Step(params.Flat(), params.Grad(), 1/float32(loss.Weight))
 //	}
 //
-// The package has the models [SAGE], [GCN], [GAT], [GATv2], [GIN] and [MLP], and [RGCN] and [HGT] for graphs with types. You can use their layers,
-// and [GINEConv], [TransformerConv], [GraphConv], [LayerNorm] and [BatchNorm], in your own models, with [Between] for the operations
+// The package has the models [SAGE], [GCN], [GAT], [GATv2], [GIN] and [MLP], [GINE], [GatedGCN] and [PNA] for graphs whose edges have features, and [RGCN] and [HGT] for graphs with types. You can use their layers,
+// and [TransformerConv], [ResGatedConv], [GraphConv], [LayerNorm] and [BatchNorm], in your own models, with [Between] for the operations
 // between layers. Over graphs with types there are [RGCNConv], [HGTConv], [CompGCNConv], [PerRelation] and
 // [TypedInput]. [NewPooling] makes layers that make a row of each graph of its nodes' rows.
 //

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"testing"
 
@@ -124,6 +125,15 @@ func pygModels() map[string]struct {
 	edged("transformer mean, beta, edges", NewTransformerWith(5, 3, TransformerOptions{Heads: 4, Mean: true, Beta: true, EdgeDim: 2}), 2, 7)
 	conv("transformer beta", NewTransformerWith(5, 3, TransformerOptions{Heads: 2, Beta: true}), false)
 	edged("transformer without bias, edges", NewTransformerWith(5, 3, TransformerOptions{Heads: 2, NoBias: true, EdgeDim: 2}), 2, 7)
+	conv("resgated", NewResGated(5, 3, 0), false)
+	edged("resgated, edges", NewResGated(5, 3, 2), 2, 7)
+	edged("gatedgcn", gatedBoth{NewGatedGCN(5, 3, 0)}, 2, 7)
+	edged("gatedgcn, edges", gatedBoth{NewGatedGCN(5, 3, 2)}, 2, 7)
+	// The means over the nodes of degrees [3, 4, 0, 2, 1] in pyg_fixtures.py.
+	degree, logDegree := 1.4, (4*math.Log(2)+2*math.Log(4)+math.Log(5))/10
+	conv("pna", NewPNA(5, 3, PNAOptions{LogDegree: logDegree}), false)
+	edged("pna, edges", NewPNA(5, 3, PNAOptions{LogDegree: logDegree, Degree: degree, EdgeDim: 2}), 2, 7)
+	conv("pna, other aggregations", NewPNA(5, 3, PNAOptions{Degree: degree, Aggregators: []string{"sum", "var"}, Scalers: []string{"linear", "inverse_linear"}}), false)
 	conv("gin", NewGINWith(NewPerceptron(5, 4, 3), GINOptions{Eps: 0.25}), false)
 	conv("gin trained", NewGINWith(NewPerceptron(5, 4, 3), GINOptions{TrainEps: true}), false)
 	conv("graph", NewGraphConv(5, 3), false)
@@ -160,6 +170,22 @@ func pygModels() map[string]struct {
 	m["gatv2 model, edges"] = entry{v2, func(f *Fwd, g *graphops.Graph, h *Tensor) *Tensor {
 		return Forward(v2, f, FullGraph(pygEdges(g, 2, 7), 3), h)
 	}, false, false}
+	edgedModel := func(name string, l Model, train bool) {
+		m[name] = entry{l, func(f *Fwd, g *graphops.Graph, h *Tensor) *Tensor {
+			return Forward(l, f, FullGraph(pygEdges(g, 2, 7), l.NumLayers()), h)
+		}, train, false}
+	}
+	s = ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 2, EdgeDim: 2, LogDegree: logDegree}
+	edgedModel("gine model", NewGINEModel(s), false)
+	s.Norm, s.Residual = "layer", true
+	edgedModel("gatedgcn model", NewGatedGCNModel(s), false)
+	s.FeedForward = true
+	edgedModel("pna model, plus", NewPNAModel(s), false)
+	s.Norm = "batch"
+	edgedModel("gine model, plus", NewGINEModel(s), true)
+	s.Layers, s.EdgeStates = 3, true
+	edgedModel("gatedgcn model, states, plus", NewGatedGCNModel(s), true)
+	edgedModel("gatedgcn model, states", NewGatedGCNModel(ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 3, EdgeDim: 2, EdgeStates: true}), false)
 	s = ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 3, JK: "cat"}
 	model("sage model, jk cat", NewSAGEModel(s), false)
 	s.JK, s.Norm = "max", "layer"
@@ -174,7 +200,29 @@ func pygModels() map[string]struct {
 	s.Norm = "batch"
 	model("gin model, batch norm", NewGINModel(s), true)
 	model("sage model, batch norm", NewSAGEModel(s), true)
+	s = ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 3, Arrangement: Strong, Norm: "layer", Residual: true}
+	model("strong gcn, layer norm, residual", NewGCNModel(s), false)
+	model("strong gcn", NewGCNModel(ModelConfig{In: 5, Hidden: 4, Out: 3, Layers: 2, Arrangement: Strong}), false)
+	s.Norm, s.PreLinear = "batch", true
+	model("strong sage, batch norm, residual, pre-linear", NewSAGEModel(s), true)
+	s = ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 3, Arrangement: Strong, Norm: "layer", JK: "sum", Heads: 2}
+	model("strong gat, layer norm, sum", NewGATModel(s), false)
+	s.Layers, s.JK = 2, ""
+	model("strong gatv2, layer norm", NewGATv2Model(s), false)
+	model("strong gin, residual", NewGINModel(ModelConfig{In: 5, Hidden: 6, Out: 3, Layers: 2, Arrangement: Strong, Residual: true}), false)
 	return m
+}
+
+// gatedBoth returns the rows of nodes of a GatedGCNConv and, next to them, the sums of its rows of edges.
+type gatedBoth struct{ *GatedGCNConv }
+
+func (g gatedBoth) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
+	var edge *Tensor
+	if g.C != nil {
+		edge = f.EdgeInput(b, 2)
+	}
+	y, e := g.ForwardEdges(f, b, h, edge)
+	return f.Concat(y, f.AggregateEdges(b, e, Sum))
 }
 
 // Names, shapes, outputs, gradients and running statistics equal PyG's.

@@ -13,7 +13,7 @@ type Reads struct {
 // library reads times of edges.
 type Reader interface{ Reads() Reads }
 
-var _ = []Reader{(*SAGE)(nil), (*GCN)(nil), (*GAT)(nil), (*GATv2)(nil), (*GIN)(nil), (*RGCN)(nil), (*HGT)(nil), (*MLP)(nil)}
+var _ = []Reader{(*SAGE)(nil), (*GCN)(nil), (*GAT)(nil), (*GATv2)(nil), (*GIN)(nil), (*GINE)(nil), (*GatedGCN)(nil), (*PNA)(nil), (*RGCN)(nil), (*HGT)(nil), (*MLP)(nil)}
 
 // Reads implements [Reader].
 func (m *SAGE) Reads() Reads {
@@ -34,6 +34,25 @@ func (m *GATv2) Reads() Reads {
 // Reads implements [Reader].
 func (m *GIN) Reads() Reads {
 	return Reads{Features: true, Edges: true, Weights: len(m.Convs) > 0 && m.Convs[0].Weighted}
+}
+
+// Reads implements [Reader].
+func (m *GINE) Reads() Reads {
+	r := Reads{Features: true, Edges: true}
+	if len(m.Convs) > 0 {
+		_, r.EdgeFeatures = m.Convs[0].(*GINEConv)
+	}
+	return r
+}
+
+// Reads implements [Reader].
+func (m *GatedGCN) Reads() Reads {
+	return Reads{Features: true, Edges: true, EdgeFeatures: len(m.Convs) > 0 && m.Convs[0].C != nil}
+}
+
+// Reads implements [Reader].
+func (m *PNA) Reads() Reads {
+	return Reads{Features: true, Edges: true, EdgeFeatures: len(m.Convs) > 0 && m.Convs[0].EdgeEncoder != nil}
 }
 
 // Reads implements [Reader].

@@ -93,11 +93,11 @@ func (m *RGCN) Layer(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 }
 
 // SourceChunks implements [SourceTransformer].
-func (m *RGCN) SourceChunks(i, _ int) int {
+func (m *RGCN) SourceChunks(i, nodes int) int {
 	if i == 0 && m.Lins != nil {
 		return 1
 	}
-	return 0
+	return m.Between.SourceChunks(i, nodes)
 }
 
 var (
@@ -126,6 +126,9 @@ func NewHGTModel(s ModelConfig) *HGT {
 	s.check("NewHGTModel")
 	if s.JK != "" {
 		fail("NewHGTModel", "an HGT has no jumping knowledge, and ModelConfig.JK is %q; leave it out, or choose another model, such as rgcn", s.JK)
+	}
+	if s.Arrangement != "" || s.PreLinear {
+		fail("NewHGTModel", "an HGT has an arrangement of its own; leave ModelConfig.Arrangement and PreLinear out, or choose another model, such as rgcn")
 	}
 	m := &HGT{Lins: map[string]*Linear{}, Lin: NewLinear(s.Hidden, s.Out, true), Dropout: s.Dropout}
 	for _, t := range s.Schema.Nodes {

@@ -45,6 +45,7 @@ type Fwd struct {
 	mem   arena
 	tape  []node
 	sites int // dropout calls of this pass
+	carry map[any]*Tensor
 	done  bool
 	// Copies of host memory on a device, and blocks of sparse inputs, of which a device may also
 	// have copies: for this pass.
@@ -93,8 +94,22 @@ func (f *Fwd) Reset(c Config) {
 	f.tape = f.tape[:0]
 	f.pass++
 	f.sites = 0
+	clear(f.carry)
 	f.done = false
 }
+
+// Carry keeps a tensor of this pass under a key, which must be comparable, for a later layer to take by [Fwd.Carried]: rows of
+// edges, for example, which the layer's result has no place for. It is gone at the next Reset.
+func (f *Fwd) Carry(key any, t *Tensor) {
+	f.check("Carry", t)
+	if f.carry == nil {
+		f.carry = map[any]*Tensor{}
+	}
+	f.carry[key] = t
+}
+
+// Carried returns the tensor that this pass keeps under a key, or nil.
+func (f *Fwd) Carried(key any) *Tensor { return f.carry[key] }
 
 // Close frees the memory of all passes. The Fwd and its tensors must not be used afterwards. On the
 // CPU the garbage collector frees the memory too.
@@ -102,7 +117,7 @@ func (f *Fwd) Close() {
 	f.dropCopies()
 	f.mem.close()
 	f.pass++
-	f.tape = nil
+	f.tape, f.carry = nil, nil
 }
 
 // Held returns the bytes of memory that the tensors of this pass and of earlier ones have taken: those that the

@@ -26,7 +26,45 @@ type sparse struct {
 //
 // It panics if the arrays do not describe a matrix [rows, cols].
 func (f *Fwd) SparseInput(rows, cols int, indptr []int64, indices []int32, values []float32, sp *ops.Space) *Tensor {
-	const op = "SparseInput"
+	b := f.sparseBlock(compressed("SparseInput", rows, cols, indptr, indices, values))
+	return f.sparseTensor(b, rows, cols, values, sp)
+}
+
+// Compressed is a matrix of few non-zeros that many passes read: its elements by columns, which the gradient of a weight sums
+// over, are ordered once and not in each pass. It is for one goroutine at a time.
+type Compressed struct {
+	b          *graphops.Block
+	rows, cols int
+	indptr     []int64
+	indices    []int32
+	values     []float32
+}
+
+// NewCompressed returns the matrix that [Fwd.SparseInput] describes. The slices must not change while it is used.
+func NewCompressed(rows, cols int, indptr []int64, indices []int32, values []float32) *Compressed {
+	return &Compressed{compressed("NewCompressed", rows, cols, indptr, indices, values), rows, cols, indptr, indices, values}
+}
+
+// CompressedInput is [Fwd.SparseInput] of a matrix that stays from pass to pass. On a device it is copied for each pass.
+func (f *Fwd) CompressedInput(m *Compressed, sp *ops.Space) *Tensor {
+	if f.cfg.Backend != nil {
+		return f.SparseInput(m.rows, m.cols, m.indptr, m.indices, m.values, sp)
+	}
+	return f.sparseTensor(m.b, m.rows, m.cols, m.values, sp)
+}
+
+// sparseTensor returns the tensor of a block of elements.
+func (f *Fwd) sparseTensor(b *graphops.Block, rows, cols int, values []float32, sp *ops.Space) *Tensor {
+	checkSpace("SparseInput", sp, rows)
+	s := &sparse{b: b}
+	if values != nil {
+		s.values = f.wrap(values[b.Indptr()[0]:b.Indptr()[rows]])
+	}
+	return &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, sp: sp, sparse: s}
+}
+
+// compressed checks a matrix in compressed rows, and returns the block of its elements.
+func compressed(op string, rows, cols int, indptr []int64, indices []int32, values []float32) *graphops.Block {
 	if rows < 0 || cols < 0 || len(indptr) != rows+1 {
 		fail(op, "[%d,%d] needs %d offsets but indptr has %d", rows, cols, rows+1, len(indptr))
 	}
@@ -53,12 +91,7 @@ func (f *Fwd) SparseInput(rows, cols int, indptr []int64, indices []int32, value
 			}
 		}
 	}
-	checkSpace(op, sp, rows)
-	s := &sparse{b: f.sparseBlock(graphops.HostBlock{NumDst: rows, NumSrc: cols, Indptr: indptr, Indices: indices}.Block())}
-	if values != nil {
-		s.values = f.wrap(values[first:last])
-	}
-	return &Tensor{f: f, pass: f.pass, rows: rows, cols: cols, sp: sp, sparse: s}
+	return graphops.HostBlock{NumDst: rows, NumSrc: cols, Indptr: indptr, Indices: indices}.Block()
 }
 
 // Sparse reports whether the tensor is stored by its non-zero elements: see [Fwd.SparseInput].
@@ -83,6 +116,9 @@ func (f *Fwd) dense(x *Tensor) {
 // sparseRows is rows [lo, hi) of a sparse tensor under the space sp.
 func (f *Fwd) sparseRows(x *Tensor, lo, hi int, sp *ops.Space) *Tensor {
 	b, v := x.sparse.b, x.sparse.values
+	if lo == 0 && hi == x.rows { // with the order by columns, if it was made
+		return &Tensor{f: f, pass: f.pass, rows: hi, cols: x.cols, sp: sp, sparse: &sparse{b, v}}
+	}
 	indptr := b.Indptr()
 	if v.N > 0 {
 		v = v.Slice(int(indptr[lo]-indptr[0]), int(indptr[hi]-indptr[0]))
@@ -133,6 +169,33 @@ func (f *Fwd) sparseDropout(x *Tensor, k ops.DropoutKey) *Tensor {
 		v = ops.Buffer{}
 	}
 	return &Tensor{f: f, pass: f.pass, rows: x.rows, cols: x.cols, sp: x.sp, sparse: &sparse{b, v}}
+}
+
+// UnitRows divides each row of a sparse x by the root mean square of its elements that are stored: a bag of words that was
+// divided by the sum of its row has ones again, whatever the row's length. A row without elements, or whose elements are all 0,
+// stays. It is as sparse as x, in the same space. It panics for an x that is not sparse ([Tensor.Sparse]).
+func (f *Fwd) UnitRows(x *Tensor) *Tensor {
+	f.check("UnitRows", x)
+	if !x.Sparse() {
+		fail("UnitRows", "x is %s, stored by all of its elements; it takes a tensor of SparseInput", x.shape())
+	}
+	b, v := x.sparse.b, x.sparse.values
+	if v.N == 0 { // all elements are 1, or there are none
+		return x
+	}
+	const least = 1e-24 // of a mean square; below it a row stays 0
+	n := b.NumEdges()
+	each, rows := f.mem.get(n), f.mem.get(3*x.rows)
+	squares, mean, variance, inverse := each.buf(n), rows.buf(3*x.rows).Slice(0, x.rows), rows.buf(3*x.rows).Slice(x.rows, 2*x.rows), rows.buf(3*x.rows).Slice(2*x.rows, 3*x.rows)
+	f.be.Binary(ops.MulOp, squares, v, v, false)
+	f.be.Segment(ops.Mean, mean, ops.Buffer{}, b, squares, 1, false)
+	f.be.ColInverses(variance, inverse, mean, 1, least)
+	f.be.SegmentGrad(ops.Sum, squares, inverse, ops.Buffer{}, b, 1, false) // the factor of each element
+	to := f.mem.get(n).buf(n)
+	f.be.Binary(ops.MulOp, to, v, squares, false)
+	f.mem.put(each)
+	f.mem.put(rows)
+	return &Tensor{f: f, pass: f.pass, rows: x.rows, cols: x.cols, sp: x.sp, sparse: &sparse{b, to}}
 }
 
 // sparseProduct is out = x·w, + out with acc, of a sparse x and w [x.cols,n], or

@@ -77,8 +77,7 @@ func inOrder(files []string) []string {
 // The gallery shows each notebook and tutorial: its title, its first sentence, and its largest picture.
 func TestGallery(t *testing.T) {
 	for _, folder := range []string{"notebooks", "tutorials"} {
-		var b strings.Builder
-		b.WriteString("| | |\n|---|---|\n")
+		var cards []string
 		for _, file := range inOrder(glob(t, folder+"/*.ipynb")) {
 			c, name := cardOf(t, file), strings.TrimSuffix(filepath.Base(file), ".ipynb")
 			if len(c.picture) == 0 {
@@ -86,7 +85,13 @@ func TestGallery(t *testing.T) {
 			}
 			comparePicture(t, "gallery/"+name+".png", c.picture)
 			link := fmt.Sprintf("../%s/%s.ipynb", folder, name)
-			fmt.Fprintf(&b, "| <a href=\"%s\"><img alt=\"\" width=\"420\" src=\"gallery/%s.png\"></a> | **[%s](%s)**<br>%s |\n", link, name, c.title, link, c.about)
+			cards = append(cards, fmt.Sprintf("<a href=\"%s\"><img alt=\"\" width=\"420\" src=\"gallery/%s.png\"></a><br>**[%s](%s)**<br>%s", link, name, c.title, link, c.about))
+		}
+		// Two cards a line, each with its text below the picture: text beside a picture would take the picture's width.
+		var b strings.Builder
+		b.WriteString("| | |\n|---|---|\n")
+		for two := range slices.Chunk(append(cards, "")[:(len(cards)+1)/2*2], 2) {
+			fmt.Fprintf(&b, "| %s | %s |\n", two[0], two[1])
 		}
 		compare(t, "gallery.md", folder, b.String())
 	}

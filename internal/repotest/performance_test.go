@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,12 +21,14 @@ type results struct {
 	file    string
 	Date    string
 	Command string
+	Only    string // the rows, "" in a run of all
 	Machine struct {
 		CPU   string
 		Cores int
 	}
 	Floors   map[string]struct{ Share float64 }
 	Versions map[string]string
+	Newest   map[string]string `json:"versions_newest"` // of the environment with the newest PyTorch
 	Results  []struct {
 		Row, Engine, Unit string
 		Ours, Tuned       bool
@@ -36,22 +39,50 @@ type results struct {
 	}
 }
 
-// newest reads the newest recorded run.
-func newest(t *testing.T) *results {
+// recorded reads the runs of "make bench-peers" that the pages show, the newest first: runs of some rows (--only), then the
+// newest run of all rows, which ends the list.
+func recorded(t *testing.T) []*results {
 	t.Helper()
 	files := glob(t, "bench/results/20*.json")
-	if len(files) == 0 {
-		t.Fatal("there is no file of results in bench/results")
+	var runs []*results
+	for _, file := range slices.Backward(files) {
+		r := &results{file: strings.TrimSuffix(filepath.Base(file), ".json")}
+		text, err := os.ReadFile(filepath.Clean(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, r); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		runs = append(runs, r)
+		if r.Only == "" {
+			return runs
+		}
 	}
-	r := &results{file: strings.TrimSuffix(filepath.Base(files[len(files)-1]), ".json")}
-	text, err := os.ReadFile(files[len(files)-1])
-	if err != nil {
-		t.Fatal(err)
+	t.Fatal("bench/results has no run of all rows")
+	return nil
+}
+
+// newest is the newest of these runs that has a row.
+func newest(t *testing.T, runs []*results, row string) *results {
+	t.Helper()
+	for _, r := range runs {
+		if r.unit(row) != "" {
+			return r
+		}
 	}
-	if err := json.Unmarshal(text, r); err != nil {
-		t.Fatal(err)
+	t.Fatalf("no run has the row %s", row)
+	return nil
+}
+
+// versions says what a run compared, with which machine and when; link leads to bench/results.
+func (r *results) versions(link string) string {
+	pytorch := r.Versions["torch"]
+	if v := r.Newest["torch"]; v != "" {
+		pytorch += fmt.Sprintf(" (PyG also on PyTorch %s)", v)
 	}
-	return r
+	return fmt.Sprintf("%s, %d cores; GraphNB %s, DGL and GraphBolt %s, PyG %s, PyTorch %s; [one run](%s/%s.md) of `%s` on %s",
+		r.cpu(), r.Machine.Cores, r.Versions["graphnb"], r.Versions["dgl"], r.Versions["torch_geometric"], pytorch, link, r.file, r.Command, r.day())
 }
 
 // cpu is the processor's name, and day the date of the run.
@@ -145,13 +176,11 @@ func (r *results) peerCell(row, peer string, x float64) string {
 }
 
 // table returns the tables of docs/performance.md: the peers' times and memory as multiples of GraphNB's.
-func (r *results) table(t *testing.T) string {
+// A row comes from the newest run that has it, with GraphNB and all peers of that run.
+func table(t *testing.T, runs []*results) string {
 	t.Helper()
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %d cores; GraphNB %s, DGL %s, PyG %s, PyTorch %s; [one run](../bench/results/%s.md) of `make bench-peers` on %s.\n\n",
-		r.cpu(), r.Machine.Cores, r.Versions["graphnb"], r.Versions["dgl"], r.Versions["torch_geometric"], r.Versions["torch"], r.file, r.day())
-	b.WriteString("| | GraphNB | DGL | GraphBolt | PyG | PyTorch |\n|---|---:|---:|---:|---:|---:|\n")
-	for _, l := range []struct {
+	whole := runs[len(runs)-1]
+	lines := []struct {
 		name, row string
 		bf16      bool
 	}{
@@ -171,7 +200,26 @@ func (r *results) table(t *testing.T) string {
 		{"full-graph training step, arxiv", "full-arxiv", false},
 		{"Cora, 200 epochs with evaluation", "cora", false},
 		{"start to the first step, Cora", "startup", false},
-	} {
+	}
+	var b strings.Builder
+	for _, r := range runs[:len(runs)-1] {
+		var names []string
+		for _, l := range lines {
+			if newest(t, runs, l.row) == r && !l.bf16 {
+				names = append(names, l.name)
+			}
+		}
+		if len(names) > 0 {
+			fmt.Fprintf(&b, "- %s: %s.\n", strings.Join(names, "; "), r.versions("../bench/results"))
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteString("- All other rows: ")
+	}
+	fmt.Fprintf(&b, "%s.\n\n", whole.versions("../bench/results"))
+	b.WriteString("| | GraphNB | DGL | GraphBolt | PyG | PyTorch |\n|---|---:|---:|---:|---:|---:|\n")
+	for _, l := range lines {
+		r := newest(t, runs, l.row)
 		x := r.ours(t, l.row, l.bf16)
 		fmt.Fprintf(&b, "| %s | %s |", l.name, measured(x, r.unit(l.row)))
 		for _, peer := range []string{"DGL", "GraphBolt", "PyG", "PyTorch"} {
@@ -181,6 +229,7 @@ func (r *results) table(t *testing.T) string {
 	}
 	b.WriteString("\n| memory of training, own + mapped files | GraphNB | GraphBolt | GraphBolt, tuned | DGL | PyG |\n|---|---:|---:|---:|---:|---:|\n")
 	for _, l := range [][2]string{{"arxiv", "memory-arxiv"}, {"products-like", "memory-products"}} {
+		r := newest(t, runs, l[1])
 		own, mapped, ok := r.memory(l[1], "GraphNB", false)
 		if !ok || mapped == 0 {
 			t.Fatalf("%s has no mapped files of GraphNB in %s", r.file, l[1])
@@ -204,14 +253,16 @@ func (r *results) table(t *testing.T) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%.0f %% on %s", 100*r.Floors[row].Share, []string{"arxiv", "products-like"}[i])
+		fmt.Fprintf(&b, "%.0f %% on %s", 100*newest(t, runs, row).Floors[row].Share, []string{"arxiv", "products-like"}[i])
 	}
-	one, _ := r.least("workers-arxiv", "GraphNB, 1 × 2", true, false)
-	two, _ := r.least("workers-arxiv", "GraphNB, 2 × 1", true, false)
+	workers := newest(t, runs, "workers-arxiv")
+	one, _ := workers.least("workers-arxiv", "GraphNB, 1 × 2", true, false)
+	two, _ := workers.least("workers-arxiv", "GraphNB, 2 × 1", true, false)
 	fmt.Fprintf(&b, ".\n\nTraining on arxiv: two workers with one thread each process %.0f %% more seeds per second than one worker with two threads.\n", 100*(one/two-1))
 	b.WriteString("\n| matrix product, 2 threads | GraphNB | PyTorch (MKL) | OpenBLAS |\n|---|---:|---:|---:|\n")
 	for _, shape := range []string{"1024x1024x1024-nn", "65536x256x128-nt", "65536x256x256-nt", "1024x47x256-nt", "256x256x65536-tn"} {
 		row := "gemm-" + shape + "-2"
+		r := newest(t, runs, row)
 		x := r.ours(t, row, false)
 		fmt.Fprintf(&b, "| %s | %s |", strings.ReplaceAll(shape[:len(shape)-3], "x", " × "), measured(x, r.unit(row)))
 		for _, peer := range []string{"PyTorch", "OpenBLAS"} {
@@ -226,9 +277,9 @@ func (r *results) table(t *testing.T) string {
 	return b.String()
 }
 
-// The tables of docs/performance.md equal those of the newest recorded run.
+// The tables of docs/performance.md equal those of the newest recorded runs.
 func TestPerformancePage(t *testing.T) {
-	compare(t, "performance.md", "figures", newest(t).table(t))
+	compare(t, "performance.md", "figures", table(t, recorded(t)))
 }
 
 // compare checks that a part of a page, between two lines that name the part, equals the recorded results; with -update it

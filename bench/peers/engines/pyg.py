@@ -21,7 +21,7 @@ from peers.engines.torch_base import TorchEngine
 
 class PyG(TorchEngine):
     def info(self) -> dict:
-        return {**super().info(), "torch_geometric": torch_geometric.__version__, "pyg_lib": torch_geometric.typing.WITH_PYG_LIB}
+        return {**super().info(), "torch_geometric": torch_geometric.__version__, "pyg_lib": getattr(torch_geometric.typing.pyg_lib, "__version__", "") if torch_geometric.typing.WITH_PYG_LIB else ""}
 
     def edge_index(self) -> torch.Tensor:
         def make() -> torch.Tensor:

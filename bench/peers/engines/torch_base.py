@@ -1,6 +1,7 @@
 """What the engines on PyTorch share."""
 
 import os
+import platform
 from collections.abc import Iterator
 
 import numpy as np
@@ -35,7 +36,7 @@ class TorchEngine:
         return self.kept[name]
 
     def info(self) -> dict:
-        return {"torch": torch.__version__, "numpy": np.__version__, "threads": torch.get_num_threads(), "pid": os.getpid(),
+        return {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__, "threads": torch.get_num_threads(), "pid": os.getpid(),
                 "cpu_capability": torch.backends.cpu.get_cpu_capability()}
 
     # What sub-classes give.

@@ -211,23 +211,24 @@ func runSweep(ctx context.Context, args []string, out *cli.Output) error {
 	if err := params.check(name, fs); err != nil {
 		return err
 	}
-	kind := ""
-	if base.metric != "" { // of nodes, package sweep decides
-		split, of, _ := strings.Cut(o.Metric, "_")
-		if split != "val" && split != "test" {
-			split, of = "val", cmp.Or(o.Metric, base.metric)
-		}
-		if of == "" || of == "loss" {
-			return cli.Usagef("--metric %s: the task %s is measured by %s and such; give one of its metrics", o.Metric, name, base.metric)
-		}
-		o.Minimize = o.Minimize || o.Metric == "" && base.lower
-		kind, o.Metric = of, split+"_"+of
-	}
 	ds, err := base.load(ctx, out, fs, rest[0])
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
+	kind := ""
+	if base.metric != nil { // of nodes, package sweep decides
+		usual := base.metric(ds)
+		split, of, _ := strings.Cut(o.Metric, "_")
+		if split != "val" && split != "test" {
+			split, of = "val", cmp.Or(o.Metric, usual.Name)
+		}
+		if of == "" || of == "loss" {
+			return cli.Usagef("--metric %s: the task %s is measured by %s and such; give one of its metrics", o.Metric, name, usual.Name)
+		}
+		o.Minimize = o.Minimize || o.Metric == "" && usual.Lower
+		kind, o.Metric = of, split+"_"+of
+	}
 	o.Seed, o.Quiet = base.launch.Seed, out.JSON
 	o.Events = func(r sweep.TrialResult) { trialEvent(out, r) }
 	var wrong error // error of a flag; check has already tried its values

@@ -18,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/metrics"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -28,7 +29,7 @@ type task struct {
 	// defaults are those that differ from the ones of nodes, for the help.
 	defaults map[string]string
 	launch   *gnb.LaunchOptions
-	eval *gnb.EvaluationOptions
+	eval     *gnb.EvaluationOptions
 	// take returns the options of a run of the task.
 	take func(run *runs.Run) (any, error)
 	// load loads the dataset, and finishes the options.
@@ -36,11 +37,12 @@ type task struct {
 	// train trains on it.
 	train func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error)
 
+	// hint says what another way of training would add, "" if nothing.
+	hint func(ds *dataset.Dataset) string
 	// sets says that a dataset can have several sets of splits for the task, of which --split chooses one.
 	sets bool
-	// metric is the default metric; "" is the dataset's. lower says that lower values of it are better.
-	metric string
-	lower  bool
+	// metric returns the metric that measures the task on a dataset unless the user names one; nil is that of nodes.
+	metric func(ds *dataset.Dataset) gnb.Metric
 	// finish finishes the options of a trial of a sweep, and search searches: trial returns the task with a trial's options.
 	finish func(fs *flag.FlagSet, ds *dataset.Dataset) error
 	search func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, o sweep.Options) (*sweep.Study, error)
@@ -75,6 +77,7 @@ func newTask(name string) (*task, error) {
 				return gnb.Train(ctx, ds, model, o.TrainOptions)
 			},
 			finish: func(fs *flag.FlagSet, ds *dataset.Dataset) error { _, err := o.Finish(fs, ds); return err },
+			hint:   func(ds *dataset.Dataset) string { return o.RecipeHint(ds, model.Name()) },
 			search: func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
 				return sweep.Run(ctx, ds, model, func(t *sweep.Trial) gnb.TrainOptions { return trial(t).options.(*options.Nodes).TrainOptions }, so)
 			},
@@ -84,29 +87,34 @@ func newTask(name string) (*task, error) {
 		spread := func(fs *flag.FlagSet) { options.SpreadFanouts(fs, o.Layers) }
 		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, links.Task, spread)
 		t.defaults = map[string]string{"epochs": "10, or 200 with --full-graph", "lr": "0.01, or 0.001 for large features", "metric": "auc"}
-		t.metric = "auc"
+		t.metric = always(gnb.Metric{Name: "auc"})
 		return t, nil
 	case "triples":
 		o := &kg.Options{}
 		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, kg.Task, nil)
 		t.defaults = map[string]string{"batch": "128", "epochs": "100", "lr": "0.003", "eval-every": "10", "metric": "mrr", "dropout": "none"}
-		t.metric = "mrr"
+		t.metric = always(gnb.Metric{Name: "mrr"})
 		return t, nil
 	case "numbers":
 		o := &numbers.Options{}
 		spread := func(fs *flag.FlagSet) { options.SpreadFanouts(fs, o.Layers) }
 		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, numbers.Task, spread)
 		t.defaults = map[string]string{"metric": "mae"}
-		t.sets, t.metric, t.lower = true, "mae", true
+		t.sets, t.metric = true, always(metrics.MAEMetric)
 		return t, nil
 	case "graphs":
 		o := &graphs.Options{}
 		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, graphs.Task, nil)
 		t.defaults = map[string]string{"batch": "128", "epochs": "100", "lr": "0.001", "layers": "4", "norm": "batch"}
-		t.sets = true
+		t.sets, t.metric = true, func(ds *dataset.Dataset) gnb.Metric { return graphs.MetricOf(ds, o.Predict) }
 		return t, nil
 	}
 	return nil, cli.Usagef("--task is %q; it is %s", name, strings.Join(taskNames, ", "))
+}
+
+// always returns the same metric for every dataset.
+func always(m gnb.Metric) func(*dataset.Dataset) gnb.Metric {
+	return func(*dataset.Dataset) gnb.Metric { return m }
 }
 
 // trainable is a task of a package beside gnb.

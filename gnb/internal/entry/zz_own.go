@@ -37,6 +37,7 @@ gnb/internal/getdata
 gnb/internal/live
 gnb/internal/onranks
 gnb/internal/plane
+gnb/internal/recipe
 gnb/internal/recorder
 gnb/internal/runfile
 gnb/internal/runtest

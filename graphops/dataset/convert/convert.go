@@ -20,7 +20,9 @@
 // the opposite of each edge; an edge that is listed in both directions then counts as listed twice.
 // A note says how many edges were merged.
 //
-// A dataset with a class for each node but no split gets ten random splits: see [RandomSplits].
+// A dataset with a class for each node but no split gets ten random splits: see [RandomSplits]. One with numbers to predict
+// and no split gets one at random: 60 % of the nodes with a target for train, 20 % for val and 20 % for test.
+// Options.Split replaces the splits of the input.
 //
 // A note names the files of a folder that were not read.
 //
@@ -90,7 +92,8 @@ type Options struct {
 	// "labels" and "attributes" leave out the nodes' attributes and labels.
 	Features string
 	// Split divides the nodes, or the graphs of a dataset of many: "random:TRAIN,VAL,TEST" by shares; "stratified:TRAIN,VAL,TEST"
-	// the same for each class; "folds:K" makes K sets of splits, of which set k tests on fold k and validates on the next; a
+	// the same for each class; "folds:K" makes K sets of splits, of which set k tests on fold k and validates on the next;
+	// "per-class:TRAIN,VAL,TEST" makes ten sets of TRAIN nodes of each class and VAL and TEST others (see [DrawSplits]); a
 	// file or folder has lists of indices from 0: see [readSplits]. "" keeps the splits of the input. Graphs without any get
 	// 80 % train, 10 % val and 10 % test, of each class if they have classes.
 	Split string
@@ -508,7 +511,6 @@ func finish(ctx context.Context, d *dataset.Dataset, s *source, r Reader, m *tab
 	}
 	if o.LargestComponent {
 		nodes := d.Nodes()
-		var err error
 		if d, err = d.Subset(dataset.LargestComponent(d.Graph)); err != nil {
 			return nil, err
 		}
@@ -532,6 +534,12 @@ func finish(ctx context.Context, d *dataset.Dataset, s *source, r Reader, m *tab
 			return nil, err
 		}
 		how += fmt.Sprintf(", %d random splits of %d train and %d val nodes a class, seed %d", sets, train, val, o.Seed)
+	}
+	if d.Targets != nil && d.Labels == nil && len(d.Splits) == 0 {
+		if err := splitTargets(d, o); err != nil {
+			return nil, err
+		}
+		how += fmt.Sprintf(", a random split of the nodes with a target, seed %d", o.Seed)
 	}
 	if d.Meta.Source == "" {
 		d.Meta.Source = "converted from " + how

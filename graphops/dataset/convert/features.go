@@ -2,6 +2,7 @@ package convert
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/graphops/encode"
 	"github.com/graphnb/graphnb/internal/parallel"
@@ -148,7 +150,43 @@ func randomFeatures(nodes, dim int, o Options) *dataset.Matrix {
 const (
 	siteFeatures = iota
 	siteSplit
+	siteTargets
+	siteSplitSizes
 )
+
+// splitTargets divides the nodes with a target into train, val and test, by the seed and each node's number alone.
+func splitTargets(d *dataset.Dataset, o Options) error {
+	var ids [3][]int32
+	known := 0
+	for v := range int32(d.Nodes()) {
+		if !d.HasTarget(v) {
+			continue
+		}
+		known++
+		u := philox.NewStream(o.Seed^randomKey, int64(v), 0, philox.C3(philox.User, siteTargets, 0))
+		k := 0
+		switch x := philox.Bounded(u.Next(), 10); {
+		case x >= 8:
+			k = 2
+		case x >= 6:
+			k = 1
+		}
+		ids[k] = append(ids[k], v)
+	}
+	if known == 0 {
+		return tabular.Errorf("%s: every target of every node is unknown (NaN), so there is nothing to learn", d.Name())
+	}
+	if d.Splits == nil {
+		d.Splits = map[string][]int32{}
+	}
+	for k, name := range columns.Parts {
+		if d.Splits[name] = ids[k]; ids[k] == nil {
+			d.Splits[name] = []int32{}
+		}
+	}
+	o.said.Add(notice.Notice{Kind: notice.Guessed, Where: "targets", What: fmt.Sprintf("there is no split, so nodes with a target are divided by seed %d and their number: 60 %% train, 20 %% val, 20 %% test", o.Seed), Count: int64(known), Of: int64(d.Nodes())})
+	return nil
+}
 
 // RandomSplits gives a dataset with a class for each node the given number of sets of splits, as O.
 // Shchur et al. use them (Pitfalls of graph neural network evaluation, arXiv:1811.05868): in each

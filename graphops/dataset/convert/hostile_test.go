@@ -166,7 +166,6 @@ func TestHostileFolders(t *testing.T) {
 			"several graphs":      {"raw/num-node-list.csv.gz", gz("5\n6\n"), []string{"several graphs"}},
 			"edge count lies":     {"raw/num-edge-list.csv.gz", gz("999999999999\n"), []string{"999999999999"}},
 			"labels fewer":        {"raw/node-label.csv.gz", gz("1\n2\n"), []string{"2 nodes", "5"}},
-			"label a fraction":    {"raw/node-label.csv.gz", gz("1\n2\n0.5\n1\n1\n"), []string{"entry 2", "0.5"}},
 			"label too large":     {"raw/node-label.csv.gz", gz("1\n2\n1e9\n1\n1\n"), []string{"entry 2"}},
 			"labels unknown":      {"raw/node-label.csv.gz", gz("nan\nnan\nnan\nnan\nnan\n"), []string{"every label"}},
 			"features ragged":     {"raw/node-feat.csv.gz", gz("1,2\n3\n1,2\n1,2\n1,2\n"), []string{"node-feat.csv.gz", "line 2", "1 columns"}},

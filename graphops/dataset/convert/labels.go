@@ -2,6 +2,8 @@ package convert
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
@@ -115,10 +117,15 @@ func (l *labels) store(d *dataset.Dataset, path string) error {
 	return nil
 }
 
-// setColumn gives d the labels of a column, or of a table of 0 and 1.
+// setColumn gives d the labels of a column, or of a table of 0 and 1; numbers with fractions are targets.
 func setColumn(d *dataset.Dataset, t *tabular.Table, wrong func(format string, args ...any) error, o Options) error {
 	if t.Rows != d.Nodes() {
 		return wrong("it has labels for %d nodes, but the graph has %d", t.Rows, d.Nodes())
+	}
+	if n := slices.IndexFunc(t.Values, func(x float32) bool { return x != float32(math.Trunc(float64(x))) && x == x }); n >= 0 {
+		d.Targets = &dataset.Matrix{Rows: t.Rows, Cols: t.Cols, F32: t.Values}
+		o.said.Add(notice.Notice{Kind: notice.Guessed, Where: "labels", What: fmt.Sprintf("they have numbers with fractions, first %v, so they are targets, which are numbers to predict, and no classes", t.Values[n]), Count: int64(t.Rows)})
+		return nil
 	}
 	if t.Cols == 1 {
 		var err error

@@ -1,7 +1,9 @@
 package convert
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
 
@@ -17,7 +19,8 @@ var _ folderReader = numpyReader{}
 // optionally edge_weight.npy [edges], edge_attr.npy (or edge_features.npy, edge_feat.npy) [edges,
 // features], edge_time.npy (or edge_times.npy) [edges], x.npy (or features.npy, feats.npy, node_feat.npy) [nodes,
 // features], y.npy (or labels.npy, label.npy, node_label.npy) [nodes] or, for several labels per
-// node, [nodes, classes], and for each of train, val (or valid) and test either NAME_mask.npy
+// node, [nodes, classes], targets.npy (or target.npy) [nodes] or [nodes, targets] of numbers to predict, NaN where unknown, and
+// for each of train, val (or valid) and test either NAME_mask.npy
 // [nodes] or NAME_idx.npy (or NAME.npy) of node ids. Masks [nodes, sets] are of several sets of splits; one [nodes]
 // beside them is of every set.
 type numpyReader struct{}
@@ -28,7 +31,7 @@ func (numpyReader) Name() string { return "numpy" }
 func (numpyReader) Folder() bool { return true }
 
 func (numpyReader) About() string {
-	return "a folder of NumPy arrays: edge_index.npy [2, edges] and maybe x.npy, y.npy, edge_weight.npy, edge_attr.npy, edge_time.npy, train_mask.npy or train_idx.npy, …"
+	return "a folder of NumPy arrays: edge_index.npy [2, edges] and maybe x.npy, y.npy, targets.npy, edge_weight.npy, edge_attr.npy, edge_time.npy, train_mask.npy or train_idx.npy, …"
 }
 
 func (numpyReader) detect(s *source) bool { return s.Has("edge_index.npy") }
@@ -38,7 +41,8 @@ func (numpyReader) read(ctx context.Context, s *source, o Options) (*dataset.Dat
 	if o.Features != "" {
 		x = ""
 	}
-	d, err := s.numpyGraph(ctx, x, o)
+	targets := s.Find("targets.npy", "target.npy")
+	d, err := s.numpyGraph(ctx, cmp.Or(x, targets), o)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +54,41 @@ func (numpyReader) read(ctx context.Context, s *source, o Options) (*dataset.Dat
 			return nil, err
 		}
 	}
+	if targets != "" {
+		if d.Targets != nil {
+			return nil, tabular.Errorf("reading %s: %s and the labels both have numbers to predict; keep one of them", s.Path, targets)
+		}
+		if d.Targets, err = s.numpyTargets(targets, d.Nodes()); err != nil {
+			return nil, err
+		}
+	}
 	return d, s.numpySplits(d, o)
+}
+
+// numpyTargets reads the numbers to predict.
+func (s *source) numpyTargets(name string, nodes int) (*dataset.Matrix, error) {
+	a, err := s.array(name, "the nodes' targets")
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	t := &dataset.Matrix{Rows: nodes, Cols: 1}
+	if len(a.Shape) == 2 {
+		t.Cols = a.Shape[1]
+	}
+	if len(a.Shape) < 1 || len(a.Shape) > 2 || a.Shape[0] != nodes || t.Cols < 1 {
+		return nil, a.wrong("it is %s; targets have an entry or a row for each of the %d nodes", a.Describe(), nodes)
+	}
+	if err := a.eachFloat(func(i int64, x float32) error {
+		if math.IsInf(float64(x), 0) {
+			return a.wrong("entry %d is %v; a target is a number that float32 holds, or NaN if unknown", i, x)
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	t.F32, err = a.load()
+	return t, err
 }
 
 // numpySplits reads the splits: for each the first file of its names.

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 import torch_geometric
 from torch_geometric.nn import (
     GAT, GCN, GIN, AttentionalAggregation, BatchNorm, GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, GraphConv, GraphSAGE, LayerNorm,
-    Set2Set, TransformerConv, global_add_pool
+    PNAConv, ResGatedGraphConv, SAGEConv, Set2Set, TransformerConv, global_add_pool
 )
 from torch_geometric.nn.models import MLP
 
@@ -82,6 +82,44 @@ case("transformer heads, edges", TransformerConv(IN, OUT, heads=4, edge_dim=EDGE
 case("transformer mean, beta, edges", TransformerConv(IN, OUT, heads=4, concat=False, beta=True, edge_dim=EDGE), edged)
 case("transformer beta", TransformerConv(IN, OUT, heads=2, beta=True), plain)
 case("transformer without bias, edges", TransformerConv(IN, OUT, heads=2, bias=False, edge_dim=EDGE), edged)
+case("resgated", ResGatedGraphConv(IN, OUT), plain)
+case("resgated, edges", ResGatedGraphConv(IN, OUT, edge_dim=EDGE), edged)
+
+
+class GatedGCN(torch.nn.Module):
+    """The layer of GraphGPS, without what surrounds it: its rows of nodes and, next to them, sums of its rows of edges."""
+
+    def __init__(self, edge_dim, width=IN, out=OUT):
+        super().__init__()
+        self.A, self.B, self.D, self.E = (torch.nn.Linear(width, out) for _ in range(4))
+        if edge_dim:
+            self.C = torch.nn.Linear(edge_dim, out)
+
+    def both(self, h, e):
+        src, dst = edges
+        gates = self.D(h)[dst] + self.E(h)[src]
+        if e is not None:
+            gates = gates + self.C(e)
+        share = gates.sigmoid()
+        return self.A(h) + self.total(share * self.B(h)[src]) / (self.total(share) + 1e-6), gates
+
+    def total(self, m):
+        return torch.zeros(NODES, m.shape[1]).index_add(0, edges[1], m)
+
+    def forward(self, h, e=None):
+        y, gates = self.both(h, e)
+        return torch.cat([y, self.total(gates)], dim=1)
+
+
+case("gatedgcn", GatedGCN(0), lambda m, h: m(h))
+case("gatedgcn, edges", GatedGCN(EDGE), lambda m, h: m(h, attr))
+
+# 3 nodes without in-edges, 4 with one and so on, though the graph has other degrees.
+degrees = torch.tensor([3, 4, 0, 2, 1])
+paper = (["mean", "min", "max", "std"], ["identity", "amplification", "attenuation"])
+case("pna", PNAConv(IN, OUT, *paper, degrees), plain)
+case("pna, edges", PNAConv(IN, OUT, *paper, degrees, edge_dim=EDGE), edged)
+case("pna, other aggregations", PNAConv(IN, OUT, ["sum", "var"], ["linear", "inverse_linear"], degrees), plain)
 case("gin", GINConv(MLP([IN, 4, OUT], norm=None), eps=0.25), plain)
 case("gin trained", GINConv(MLP([IN, 4, OUT], norm=None), train_eps=True), plain)
 case("graph", GraphConv(IN, OUT), plain)
@@ -156,6 +194,92 @@ case("gat model, jk max", GAT(IN, 6, 3, OUT, heads=2, act="elu", jk="max"), plai
 case("gatv2 model, jk lstm", GAT(IN, 6, 3, OUT, heads=2, act="elu", v2=True, jk="lstm"), plain)
 case("gin model, jk lstm, batch norm", GIN(IN, 5, 2, OUT, norm="batch", jk="lstm"), plain, train=True)
 case("sage model, batch norm", GraphSAGE(IN, 6, 2, OUT, norm="batch"), plain, train=True)
+
+
+class Plus(torch.nn.Module):
+    """The arrangement of GNN+ around layers that keep the width, which call makes of a layer, rows of nodes and rows of edges."""
+
+    def __init__(self, layers, width, conv, call, norm=None, residual=False, feed_forward=False, states=False):
+        super().__init__()
+        self.call, self.residual = call, residual
+        many = lambda make, n=layers: torch.nn.ModuleList(make() for _ in range(n))
+        self.convs = many(conv)
+        self.encoder, self.head = torch.nn.Linear(IN, width), torch.nn.Linear(width, OUT)
+        self.norms = many(lambda: norm(width)) if norm else None
+        self.ffs = many(lambda: MLP([width, 2 * width, width], norm=None)) if feed_forward else None
+        self.ff_norms = many(lambda: norm(width)) if norm and feed_forward else None
+        self.edge_encoder = torch.nn.Linear(EDGE, width) if states else None
+        self.edge_norms = many(lambda: norm(width), layers - 1) if norm and states else None
+
+    def forward(self, h, e):
+        h = self.encoder(h)
+        if self.edge_encoder:
+            e = self.edge_encoder(e)
+        for i, conv in enumerate(self.convs):
+            y = self.call(conv, h, e)
+            if self.edge_encoder:
+                y, gates = y
+                if i < len(self.convs) - 1:
+                    gates = (self.edge_norms[i](gates) if self.edge_norms else gates).relu()
+                    e = gates + e if self.residual else gates
+            y = (self.norms[i](y) if self.norms else y).relu()
+            h = y + h if self.residual else y
+            if self.ffs:
+                h = h + self.ffs[i](h)
+                h = self.ff_norms[i](h) if self.ff_norms else h
+        return self.head(h)
+
+
+last = lambda m, h: m(h, attr)
+message = lambda conv, h, e: conv(h, edges, edge_attr=e)
+gated = lambda conv, h, e: conv.both(h, e)
+gine = lambda: GINEConv(MLP([6, 6, 6], norm=None), edge_dim=EDGE)
+by_row = lambda width: LayerNorm(width, mode="node")
+case("gine model", Plus(2, 6, gine, message), last)
+case("gine model, plus", Plus(2, 6, gine, message, BatchNorm, True, True), last, train=True)
+case("pna model, plus", Plus(2, 6, lambda: PNAConv(6, 6, *paper, degrees, edge_dim=EDGE), message, by_row, True, True), last)
+case("gatedgcn model", Plus(2, 6, lambda: GatedGCN(EDGE, 6, 6), lambda *at: gated(*at)[0], by_row, True), last)
+case("gatedgcn model, states", Plus(3, 6, lambda: GatedGCN(6, 6, 6), gated, None, False, False, True), last)
+case("gatedgcn model, states, plus", Plus(3, 6, lambda: GatedGCN(6, 6, 6), gated, BatchNorm, True, True, True), last, train=True)
+
+class Strong(torch.nn.Module):
+    """The arrangement of the strong baselines, with the names of package nn."""
+
+    def __init__(self, conv, layers, hidden, norm=None, res=False, pre=False, jk=False):
+        super().__init__()
+        first = hidden if pre else IN
+        widths = [(first if i == 0 else hidden, hidden) for i in range(layers)]
+        if pre:
+            self.lin_in = torch.nn.Linear(IN, hidden)
+        self.convs = torch.nn.ModuleList(conv(*w) for w in widths)
+        self.norms = torch.nn.ModuleList(norm(hidden) for _ in widths) if norm else None
+        self.res = torch.nn.ModuleList(torch.nn.Linear(*w) for w in widths) if res else None
+        self.lin = torch.nn.Linear(hidden, OUT)
+        self.jk = jk
+
+    def forward(self, h, edge_index):
+        if hasattr(self, "lin_in"):
+            h = self.lin_in(h)
+        total = 0
+        for i, conv in enumerate(self.convs):
+            y = conv(h, edge_index)
+            if self.res is not None:
+                y = y + self.res[i](h)
+            if self.norms is not None:
+                y = self.norms[i](y)
+            h = y.relu()
+            total = total + h
+        return self.lin(total if self.jk else h)
+
+
+rows = lambda n: torch.nn.LayerNorm(n)
+gin = lambda i, o: GINConv(MLP([i, o, o], norm=None))
+case("strong gcn, layer norm, residual", Strong(GCNConv, 3, 6, rows, res=True), plain)
+case("strong gcn", Strong(GCNConv, 2, 4), plain)
+case("strong sage, batch norm, residual, pre-linear", Strong(SAGEConv, 3, 6, BatchNorm, res=True, pre=True), plain, train=True)
+case("strong gat, layer norm, sum", Strong(lambda i, o: GATConv(i, o // 2, heads=2, bias=False), 3, 6, rows, jk=True), plain)
+case("strong gatv2, layer norm", Strong(lambda i, o: GATv2Conv(i, o // 2, heads=2, bias=False), 2, 6, rows), plain)
+case("strong gin, residual", Strong(gin, 2, 6, res=True), plain)
 
 logits, target = values(12, 3).view(4, 3) * 4, (values(12, 1).view(4, 3) > 0).float()
 logits.requires_grad_()
