@@ -71,6 +71,7 @@ graphops/dataset/registry
 graphops/dataset/registry/get
 graphops/datasets
 graphops/divided
+graphops/encode
 graphops/hotness
 graphops/kge
 graphops/metrics
