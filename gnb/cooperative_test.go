@@ -65,7 +65,7 @@ func TestCooperativeIsOneWorker(t *testing.T) {
 	for _, c := range []struct {
 		m       gnb.AnyModel
 		degrees bool
-	}{{gnb.SAGE, false}, {gnb.GCN, false}, {gnb.GCN, true}, {gnb.GAT, false}, {gnb.GATv2, false}, {gnb.GIN, false}, {gnb.MLP, false}} {
+	}{{gnb.SAGE, false}, {gnb.GCN, false}, {gnb.GCN, true}, {gnb.GAT, false}, {gnb.GATv2, false}, {gnb.GIN, false}, {gnb.GatedGCN, false}, {gnb.PNA, false}, {gnb.MLP, false}} {
 		m := c.m
 		t.Run(fmt.Sprint(m.Name(), " by the batch's degrees ", c.degrees), func(t *testing.T) {
 			if testing.Short() && m.Name() != gnb.SAGE.Name() {

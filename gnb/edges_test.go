@@ -2,6 +2,7 @@ package gnb_test
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -97,6 +98,50 @@ func TestTrainWithEdgeFeatures(t *testing.T) {
 	sameAs(t, one, trainModel(t, opened, gnb.GATv2, o))
 	o.Cooperative = true
 	sameAs(t, one, trainModel(t, ds, gnb.GATv2, o))
+}
+
+// GINE, GatedGCN and PNA learn from the features of edges too, in the whole arrangement of GNN+; one worker and two have the same
+// weights to the bit, and a PNA scales by the degrees of the dataset.
+func TestTrainModelsWithEdgeFeatures(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	ds := trusted(t, 800)
+	o := gnb.TrainOptions{
+		LaunchOptions:    gnb.LaunchOptions{Workers: 1, VirtualRanks: 2, Threads: 1, Seed: 3, CheckpointEvery: -1},
+		ModelOptions:     gnb.ModelOptions{Layers: 1, Hidden: 16, Norm: "layer", Residual: true, FeedForward: true},
+		SamplerOptions:   gnb.SamplerOptions{Fanouts: []int{6}},
+		OptimizerOptions: gnb.OptimizerOptions{Batch: 100, Epochs: 25, LR: 0.01},
+	}
+	for _, m := range []gnb.AnyModel{gnb.GINE, gnb.GatedGCN, gnb.PNA} {
+		one := trainModel(t, ds, m, o)
+		if got := one.Value("test_accuracy"); got < 0.9 {
+			t.Errorf("%s has the test accuracy %v; want at least 0.9", m.Name(), got)
+		}
+		two := o
+		two.Workers, two.VirtualRanks = 2, 1
+		if run := trainModel(t, ds, m, two); !bytes.Equal(weights(t, one), weights(t, run)) {
+			t.Errorf("%s: two workers have other weights than one", m.Name())
+		}
+		if got, want := one.Result.Model.Config.LogDegree, math.Log(9); m == gnb.AnyModel(gnb.PNA) && math.Abs(got-want) > 1e-12 {
+			t.Errorf("the mean of log(d+1) is %v, and each node has 8 in-edges: want %v", got, want)
+		}
+	}
+}
+
+// Options that a model has no use for are refused before the run.
+func TestOptionsOfPlusModels(t *testing.T) {
+	t.Parallel()
+	ds := load(t, "karate")
+	for want, c := range map[string]struct {
+		m gnb.AnyModel
+		o gnb.ModelOptions
+	}{
+		"model gcn has no feed-forward part; leave FeedForward (--feed-forward) out": {gnb.GCN, gnb.ModelOptions{FeedForward: true}},
+		"model pna has no jumping knowledge; leave JK (--jk) out":                    {gnb.PNA, gnb.ModelOptions{JK: "cat"}},
+	} {
+		if _, err := gnb.Train(t.Context(), ds, c.m, gnb.TrainOptions{ModelOptions: c.o}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
 }
 
 // A network that needs features of edges says so on a dataset that has none.

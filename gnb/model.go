@@ -74,9 +74,19 @@ func (m *ModelOf[T]) New(w *Worker, s ModelConfig) *Net[T] {
 	if _, err := models.Get(m.name); err != nil {
 		w.Fail(err)
 	}
+	s = w.withDegrees(m.name, s)
 	var net T
 	w.built(m.name, func() { net = m.build(s) })
 	return &Net[T]{Model: net, network: w.newNetwork(m.name, s, net)}
+}
+
+// withDegrees sets the degrees that a PNA is built from to those of the dataset's nodes, unless the program gave some or the graph is
+// not in this process.
+func (w *Worker) withDegrees(model string, s ModelConfig) ModelConfig {
+	if g := w.ds.Graph; model == PNA.name && s.LogDegree == 0 && g != nil {
+		s.LogDegree = g.MeanLogDegree()
+	}
+	return s
 }
 
 // built calls a model's build function and names the model in the error if the function panics.
@@ -102,6 +112,15 @@ var (
 	GATv2 = Model("gatv2", nn.NewGATv2Model)
 	// GIN is the graph isomorphism network of Xu et al. 2019 (arXiv:1810.00826).
 	GIN = Model("gin", nn.NewGINModel)
+	// GINE is GIN with features of edges, where the dataset has them (Hu et al. 2020, arXiv:1905.12265), in the arrangement of GNN+
+	// (Luo et al. 2025, arXiv:2502.09263), which GatedGCN and PNA have too; see [nn.Plus].
+	GINE = Model("gine", nn.NewGINEModel)
+	// GatedGCN weighs messages by gates for each edge and column (Bresson and Laurent 2017, arXiv:1711.07553). It uses the features of
+	// edges where the dataset has them.
+	GatedGCN = Model("gatedgcn", nn.NewGatedGCNModel)
+	// PNA joins the mean, the least, the greatest and the deviation of the messages, scaled by the degree (Corso et al. 2020,
+	// arXiv:2004.05718). It uses the features of edges where the dataset has them.
+	PNA = Model("pna", nn.NewPNAModel)
 	// RGCN is the relational graph convolutional network of Schlichtkrull et al. 2018 (arXiv:1703.06103),
 	// for graphs with types.
 	RGCN = Model("rgcn", nn.NewRGCNModel)
@@ -112,7 +131,8 @@ var (
 	MLP = Model("mlp", nn.NewMLPModel)
 )
 
-// ModelByName finds a declared model: "sage", "gcn", "gat", "gatv2", "gin", "rgcn", "hgt", "mlp"
+// ModelByName finds a declared model: "sage", "gcn", "gat", "gatv2", "gin", "gine", "gatedgcn", "pna",
+// "rgcn", "hgt", "mlp"
 // or one that the program declares.
 func ModelByName(name string) (AnyModel, error) {
 	entry.Enter()

@@ -38,6 +38,8 @@ type ModelOptions struct {
 	// [nn.Between]. PreLinear puts a linear layer to Hidden columns before the first layer.
 	Arrangement string `json:",omitempty" flag:"arrangement" help:"how layers are put together: strong (default as in PyG)"`
 	PreLinear   bool   `json:",omitempty" flag:"pre-linear" help:"a linear layer before the first layer"`
+	// FeedForward adds a perceptron of two layers after each layer of a GINE, GatedGCN or PNA. See [nn.Plus].
+	FeedForward bool `json:",omitempty" flag:"feed-forward" help:"perceptron after each layer of gine, gatedgcn or pna"`
 	// JK makes the output of the outputs of all layers (jumping knowledge): "cat" of their concatenation, "max" of the
 	// greatest elements, "lstm" of a weighted sum, "sum" of their sum. "" means the last layer's alone. See [nn.ModelConfig].
 	JK string `json:",omitempty" flag:"jk" help:"output from all layers: cat, max, lstm or sum (default last)"`

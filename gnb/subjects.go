@@ -194,11 +194,17 @@ func (o *ModelOptions) learned(ds *Dataset, features string) ([]string, error) {
 
 // checkModelReads refuses options that the library's model of this name has no use for.
 func (o *ModelOptions) checkModelReads(model string) error {
-	if o.EdgeWeights && slices.Contains([]string{"gat", "gatv2", "rgcn", "hgt", "mlp"}, model) {
+	plus := slices.Contains([]string{GINE.name, GatedGCN.name, PNA.name}, model)
+	switch {
+	case o.EdgeWeights && (plus || slices.Contains([]string{"gat", "gatv2", "rgcn", "hgt", "mlp"}, model)):
 		return fmt.Errorf("gnb: model %s does not read edge weights; leave EdgeWeights (--edge-weights) out, or take sage, gin or gcn", model)
+	case o.FeedForward && slices.Contains([]string{"sage", "gcn", "gat", "gatv2", "gin", "rgcn", "hgt", "mlp"}, model):
+		return fmt.Errorf("gnb: model %s has no feed-forward part; leave FeedForward (--feed-forward) out, or take gine, gatedgcn or pna", model)
+	case o.JK != "" && plus:
+		return fmt.Errorf("gnb: model %s has no jumping knowledge; leave JK (--jk) out", model)
 	}
-	if model == "hgt" && (o.Arrangement != "" || o.PreLinear) {
-		return errors.New("gnb: model hgt has an arrangement of its own; leave Arrangement (--arrangement) and PreLinear (--pre-linear) out, or take rgcn")
+	if (model == HGT.name || plus) && (o.Arrangement != "" || o.PreLinear) {
+		return fmt.Errorf("gnb: model %s has an arrangement of its own; leave Arrangement (--arrangement) and PreLinear (--pre-linear) out, or take another model", model)
 	}
 	return nil
 }
@@ -211,7 +217,7 @@ func (o ModelOptions) Config(ds *Dataset, out int) ModelConfig {
 	}
 	return ModelConfig{
 		In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Learned: learned, Hidden: cmp.Or(o.Hidden, 64), Out: out, Layers: cmp.Or(o.Layers, 2), Dropout: o.Dropout,
-		EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, Arrangement: o.Arrangement, PreLinear: o.PreLinear, JK: o.JK, BatchDegrees: o.BatchDegrees, EdgeWeights: o.EdgeWeights,
+		EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, Arrangement: o.Arrangement, PreLinear: o.PreLinear, FeedForward: o.FeedForward, JK: o.JK, BatchDegrees: o.BatchDegrees, EdgeWeights: o.EdgeWeights,
 	}
 }
 

@@ -92,6 +92,7 @@ func BalancedWeights(ds *Dataset) ([]float32, error) {
 // Network makes a network of the model with the given name, for programs whose model is an
 // argument.
 func (w *Worker) Network(model string, s ModelConfig) *Net[nn.Model] {
+	s = w.withDegrees(model, s)
 	return w.NetworkOf(model, s, w.Build(model, s))
 }
 
@@ -99,6 +100,7 @@ func (w *Worker) Network(model string, s ModelConfig) *Net[nn.Model] {
 func (w *Worker) Build(model string, s ModelConfig) (m nn.Model) {
 	d, err := models.Get(model)
 	w.check(err)
+	s = w.withDegrees(model, s)
 	w.built(model, func() { m = d.build(s) })
 	return m
 }

@@ -1,5 +1,7 @@
 package graphops
 
+import "math"
+
 // Degrees gives what layers read about the nodes of a whole graph, also when its edges are not in
 // this process. A [Graph] has these methods.
 type Degrees interface {
@@ -34,4 +36,14 @@ func (t *DegreeTable) SelfLoop(v int32) (weight float32, ok bool) {
 		return 0, false
 	}
 	return t.Loops[v], true
+}
+
+// MeanLogDegree is the mean of log(d+1) over the in-degrees d of the nodes, by which PNA's layers scale; 0 for a graph without
+// edges. Cost: a logarithm for each node.
+func (g *Graph) MeanLogDegree() float64 {
+	sum := 0.0
+	for v := range int32(g.NumNodes()) {
+		sum += math.Log(float64(g.InDegree(v) + 1))
+	}
+	return sum / float64(max(g.NumNodes(), 1))
 }

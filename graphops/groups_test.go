@@ -2,6 +2,7 @@ package graphops_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -43,5 +44,19 @@ func TestGroupsAndSpread(t *testing.T) {
 			}()
 			bad()
 		}()
+	}
+}
+
+func TestMeanLogDegree(t *testing.T) {
+	t.Parallel()
+	g, err := graphops.FromEdges(4, []int32{1, 2, 3, 0}, []int32{0, 0, 0, 2}, graphops.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := g.MeanLogDegree(), (math.Log(4)+math.Log(2))/4; math.Abs(got-want) > 1e-15 {
+		t.Errorf("the mean of log(d+1) over 3, 0, 1, 0 in-edges is %v, want %v", got, want)
+	}
+	if got := (&graphops.Graph{Indptr: []int64{0}}).MeanLogDegree(); got != 0 {
+		t.Errorf("without nodes it is %v", got)
 	}
 }

@@ -236,12 +236,12 @@ func TestSeveralLabelsAndEmptyGraphs(t *testing.T) {
 // smaller, whatever the poolings.
 func TestWorkersHaveTheSameBits(t *testing.T) {
 	ds := only(rings(150, 9), true, 0)
-	for _, pool := range []string{"mean", "attention"} {
+	for _, pool := range []string{"mean", "attention", "set2set"} {
 		var want []byte
 		for _, workers := range []int{1, 2, 4} {
 			o := quick()
 			o.Pool, o.Norm, o.Dropout, o.Epochs, o.Batch = pool, "batch", 0.3, 3, 32
-			o.Workers, o.VirtualRanks = workers, 4/workers
+			o.Workers, o.VirtualRanks, o.VirtualNode = workers, 4/workers, pool == "mean"
 			run := train(t, ds, o)
 			got := weights(t, run)
 			if want == nil {

@@ -11,20 +11,25 @@ var _ nn.Model = (*Model)(nil)
 // Model computes rows of nodes by Body, pools those of each graph by Pool, and makes the outputs for the graph by Head. Its
 // parameters have the prefixes body., pool. and head.
 type Model struct {
-	Body nn.Model       `nn:"body"`
-	Pool nn.Pooling     `nn:"pool,optional"`
-	Head *nn.Perceptron `nn:"head"`
+	Body    nn.Model        `nn:"body"`
+	Virtual *nn.VirtualNode `nn:"virtual,optional"` // nil: none
+	Pool    nn.Pooling      `nn:"pool,optional"`
+	Head    *nn.Perceptron  `nn:"head"`
 
-	dropout float64
+	// Of the pass: its graphs, and the rows of their virtual nodes.
+	at    *union
+	state *nn.Tensor
 }
 
-// newModel makes a model whose body has the given number of output columns. width is that of the head's hidden layer, own the
-// number of features of a graph itself, which the head reads beside the pooled row.
-func newModel(body nn.Model, pool string, cols, width, own, out int, dropout float64) *Model {
-	p, pooled := nn.NewPooling(pool, cols)
-	head := nn.NewPerceptron(pooled+own, width, out)
-	head.Dropout = dropout
-	return &Model{Body: body, Pool: p, Head: head, dropout: dropout}
+// newModel makes a model around a body with o.Hidden output columns, for graphs with own features each.
+func newModel(body nn.Model, o *recorded, norm string, own int) *Model {
+	p, pooled := nn.NewPooling(o.Pool, o.Hidden)
+	m := &Model{Body: body, Pool: p, Head: nn.NewPerceptron(pooled+own, o.Hidden, o.Out)}
+	m.Head.Dropout = o.Dropout
+	if n := body.NumLayers(); o.VirtualNode && n > 1 { // rows have Hidden columns from the second layer on
+		m.Virtual = nn.NewVirtualNode(o.Hidden, n-1, nn.VirtualNodeOptions{Norm: norm, Dropout: o.Dropout, Residual: o.Residual})
+	}
+	return m
 }
 
 // NumLayers implements [nn.Model].
@@ -32,6 +37,15 @@ func (m *Model) NumLayers() int { return m.Body.NumLayers() }
 
 // Layer implements [nn.Model].
 func (m *Model) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
+	if v := m.Virtual; v != nil && i > 0 {
+		if i == 1 {
+			m.state = v.Start(f, len(m.at.graphs), &nn.Space{IDs: m.at.graphs})
+		}
+		h = v.Spread(f, m.at.spread(), h, m.state)
+		if i < m.NumLayers()-1 {
+			m.state = v.Next(f, i-1, m.at.groups, h, m.state)
+		}
+	}
 	return m.Body.Layer(f, i, b, h)
 }
 
@@ -58,8 +72,18 @@ func (m *Model) answer(h *nn.Tensor) *nn.Tensor { return m.Head.Forward(h.Fwd(),
 
 // union is what a batch of graphs carries: its graphs, and the block that pools the rows of their nodes.
 type union struct {
-	graphs []int32
-	groups *graphops.Block
+	graphs  []int32
+	offsets []int32
+	groups  *graphops.Block
+	back    *graphops.Block
+}
+
+// spread returns the block that gives each node the row of its graph.
+func (u *union) spread() *graphops.Block {
+	if u.back == nil {
+		u.back = graphops.Spread(u.offsets)
+	}
+	return u.back
 }
 
 // unionOf returns the nodes of graphs and their union.
@@ -76,6 +100,6 @@ func unionOf(ds *gnb.Dataset, graphs []int32) (nodes []int32, u *union) {
 			nodes = append(nodes, v)
 		}
 	}
-	u.groups = graphops.Groups(at)
+	u.offsets, u.groups = at, graphops.Groups(at)
 	return nodes, u
 }

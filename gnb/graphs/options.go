@@ -32,6 +32,9 @@ type Options struct {
 	Model gnb.AnyModel `json:"-" flag:"model" help:"model of nodes: gin, gine, gatedgcn, … (default gin)"`
 	// Pool makes a graph's row of its nodes' rows: sum, mean, max, attention or set2set; "" means mean. See [nn.NewPooling].
 	Pool string `json:",omitempty" flag:"pool" help:"sum, mean, max, attention or set2set (default mean)"`
+	// VirtualNode gives each graph of a batch one more node, which all its nodes read and write between layers. See
+	// [nn.VirtualNode].
+	VirtualNode bool `json:",omitempty" flag:"virtual-node" help:"one more node in each graph, next to all others"`
 	// Predict is what is predicted: "labels" or "targets" of the graphs; "" means the one that the dataset has.
 	Predict string `json:",omitempty" flag:"predict" help:"labels or targets, if graphs have both"`
 }

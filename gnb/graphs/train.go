@@ -38,7 +38,8 @@ func start(w *gnb.Worker, o recorded) (gnb.Task, error) {
 		}
 	}
 	sizes := o.Config(ds, o.Hidden)
-	t := &graphTask{w: w, o: o, g: g, model: newModel(w.Build(o.Model, sizes), o.Pool, o.Hidden, o.Hidden, g.FeatureDim(), o.Out, o.Dropout)}
+	sizes.EdgeStates = o.Model == "gatedgcn" // all layers of a batch share one block
+	t := &graphTask{w: w, o: o, g: g, model: newModel(w.Build(o.Model, sizes), &o, sizes.Norm, g.FeatureDim())}
 	t.net = w.NetworkOf(o.Model+" for graphs", sizes, t.model)
 	t.loader = w.LoaderOf(gnb.SamplerOptions{}, o.OptimizerOptions)
 	t.loader.Induced = true
@@ -84,6 +85,7 @@ func (t *graphTask) Steps() int { return t.w.StepsOf(len(t.split("train")), t.lo
 // pooled returns the graphs of a batch, and their pooled rows.
 func (t *graphTask) pooled(b *gnb.Batch) (*union, *nn.Tensor) {
 	u := b.Value.(*union)
+	t.model.at = u
 	return u, t.model.pooled(t.net.Forward(b), u, gather(t.g, u.graphs))
 }
 

@@ -219,7 +219,7 @@ func goValue(v reflect.Value) string {
 
 // modelCode is the Go expression of a model.
 func modelCode(name string) string {
-	for variable, m := range map[string]gnb.AnyModel{"SAGE": gnb.SAGE, "GCN": gnb.GCN, "GAT": gnb.GAT, "GATv2": gnb.GATv2, "GIN": gnb.GIN, "RGCN": gnb.RGCN, "HGT": gnb.HGT, "MLP": gnb.MLP} {
+	for variable, m := range map[string]gnb.AnyModel{"SAGE": gnb.SAGE, "GCN": gnb.GCN, "GAT": gnb.GAT, "GATv2": gnb.GATv2, "GIN": gnb.GIN, "GINE": gnb.GINE, "GatedGCN": gnb.GatedGCN, "PNA": gnb.PNA, "RGCN": gnb.RGCN, "HGT": gnb.HGT, "MLP": gnb.MLP} {
 		if m.Name() == name {
 			return "gnb." + variable
 		}

@@ -45,7 +45,7 @@ func TestBestCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, model := range []string{"sage", "gcn", "gat", "gatv2", "gin", "rgcn", "hgt", "mlp", `my"own`} {
+	for _, model := range []string{"sage", "gcn", "gat", "gatv2", "gin", "gine", "gatedgcn", "pna", "rgcn", "hgt", "mlp", `my"own`} {
 		s.Model = model
 		code := s.BestCode()
 		if formatted, err := format.Source([]byte(code)); err != nil || string(formatted) != code {

@@ -72,6 +72,9 @@ func Append(ctx context.Context, dir string, ds *dataset.Dataset, f Files, a App
 	if err != nil {
 		return nil, err
 	}
+	if r.Graphs != nil || f.Graphs != "" {
+		return nil, fault("%s has many graphs, to which nothing is appended; read the tables of new graphs by tables.Read with the recipe of this dataset (Options.Recipe)", ds.Name())
+	}
 	if o.Recipe = r; len(f.Nodes) == 0 && r.Nodes[0].Type != "" {
 		f.Nodes = []Nodes{} // only edges; their relations are checked below
 	}

@@ -18,6 +18,7 @@ type edges struct {
 	t        *Table
 	missing  *columns.Missing
 	src, dst *index
+	within   *within // of many graphs
 
 	from, to []int32
 	weights  []float32
@@ -94,15 +95,26 @@ func (e *edges) read(ctx context.Context, tab *table, width int) error {
 			return err
 		}
 		src, dst, w, when := see.of(b, Source), see.of(b, Target), see.of(b, Weight), see.of(b, Time)
+		var graph *vec
+		if e.within != nil {
+			graph = see.of(b, Graph)
+		}
 		for i := range b.n {
 			e.src.warm(src, i, b.n)
 			e.dst.warm(dst, i, b.n)
-			u, err := e.end(b, src, i, e.src, Source)
+			g, err := e.within.graphAt(b, i, graph)
 			if err != nil {
 				return err
 			}
-			v, err := e.end(b, dst, i, e.dst, Target)
+			u, err := e.end(b, src, i, e.src, Source, g)
 			if err != nil {
+				return err
+			}
+			v, err := e.end(b, dst, i, e.dst, Target, g)
+			if err != nil {
+				return err
+			}
+			if err := e.within.checkSame(b, i, g, u, v); err != nil {
 				return err
 			}
 			e.from, e.to = append(e.from, u), append(e.to, v)
@@ -153,7 +165,7 @@ func (e *edges) read(ctx context.Context, tab *table, width int) error {
 }
 
 // end returns the node at one end of an edge.
-func (e *edges) end(b *batch, v *vec, i int, ids *index, kind Kind) (int32, error) {
+func (e *edges) end(b *batch, v *vec, i int, ids *index, kind Kind, graph int32) (int32, error) {
 	k, err := keyOf(v, i)
 	if errors.Is(err, errNoID) {
 		return 0, fault("%s: the %s is missing; an edge has the ids of two nodes", b.at(i), kind)
@@ -161,6 +173,8 @@ func (e *edges) end(b *batch, v *vec, i int, ids *index, kind Kind) (int32, erro
 	if err != nil {
 		return 0, fault("%s: the %s is %s: %w", b.at(i), kind, v.value(i), err)
 	}
+	id := k
+	k = e.within.keyIn(graph, k)
 	node := ids.find(k)
 	if node < 0 {
 		of := ""
@@ -169,6 +183,9 @@ func (e *edges) end(b *batch, v *vec, i int, ids *index, kind Kind) (int32, erro
 			if kind == Target {
 				of = " of type " + shown(r.Dst)
 			}
+		}
+		if e.within != nil && e.within.local {
+			return 0, fault("%s: the %s %s is the id of no node of the graph %s; remove the edge, or add the node to its table", b.at(i), kind, shown(id.String()), shown(e.within.graphs.idx.key(graph).String()))
 		}
 		if id := ids.near(k); id != "" {
 			return 0, fault("%s: the %s %+q is the id of no node%s, but %+q is, which differs only in case, in invisible characters, or in how characters are composed (Unicode NFC and NFD); write it as the node's id", b.at(i), kind, k.word, of, id)

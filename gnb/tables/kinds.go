@@ -24,12 +24,13 @@ const (
 	Target Kind = "target" // the id of an edge's target; in a table of nodes, a number to predict, empty if unknown
 	Weight Kind = "weight" // the edge's weight
 	Time   Kind = "time"   // the edge's time: a whole number or a date
+	Graph  Kind = "graph"  // the id of the graph of a node or an edge, in a dataset of many graphs
 	Skip   Kind = "skip"   // not read
 )
 
 var (
-	nodeKinds = []Kind{Number, Category, Text, Date, ID, Label, Target, Split, TrainMask, ValMask, TestMask, Skip}
-	edgeKinds = []Kind{Number, Category, Text, Date, Source, Target, Weight, Time, Skip}
+	nodeKinds = []Kind{Number, Category, Text, Date, ID, Label, Target, Split, TrainMask, ValMask, TestMask, Graph, Skip}
+	edgeKinds = []Kind{Number, Category, Text, Date, Source, Target, Weight, Time, Graph, Skip}
 )
 
 // feature reports whether a column of this kind becomes features.
@@ -123,7 +124,7 @@ func (o *Options) checkKinds(tables []*source) error {
 	}
 	for name, kind := range o.Kinds {
 		if !slices.Contains(nodeKinds, kind) && !slices.Contains(edgeKinds, kind) {
-			return fault("the kind of column %s is %s; kinds are number, category, text, date, id, label, split, train_mask, val_mask, test_mask, source, target, weight, time and skip", shown(name), shown(string(kind)))
+			return fault("the kind of column %s is %s; kinds are number, category, text, date, id, label, split, train_mask, val_mask, test_mask, source, target, weight, time, graph and skip", shown(name), shown(string(kind)))
 		}
 		if have, ok := known(name); !ok {
 			return fault("Kinds names a column %s, which no table has; the columns are %s", shown(name), have)

@@ -83,10 +83,10 @@ func (n *nodes) say(tab *table, o *Options) {
 	drawn := 0
 	n.eachSplit(func(_ string, ids []int32) { drawn += len(ids) })
 	if n.draw && drawn > 0 {
-		o.say(notice.Notice{Kind: notice.Guessed, Where: n.unknown.Where, What: fmt.Sprintf("no column says the split, so %s are divided by seed %d and their id: 60 %% train, 20 %% val, 20 %% test", map[bool]string{true: "labelled nodes", false: "nodes with a target"}[n.t.Classes != nil], n.seed), Count: int64(drawn)})
+		o.say(notice.Notice{Kind: notice.Guessed, Where: n.unknown.Where, What: fmt.Sprintf("no column says the split, so %s are divided by seed %d and their id: 60 %% train, 20 %% val, 20 %% test", map[bool]string{true: "labelled " + n.row() + "s", false: n.row() + "s with a target"}[n.t.Classes != nil], n.seed), Count: int64(drawn)})
 	}
 	if n.outside > 0 {
-		o.say(notice.Notice{Kind: notice.Dropped, Where: n.unknown.Where, What: "labelled nodes are in none of train, val and test, as the column of the split or the masks say", Count: n.outside, Of: int64(n.rows)})
+		o.say(notice.Notice{Kind: notice.Dropped, Where: n.unknown.Where, What: "labelled " + n.row() + "s are in none of train, val and test, as the column of the split or the masks say", Count: n.outside, Of: int64(n.rows)})
 	}
 	k := 0
 	for _, c := range n.t.Columns {
@@ -94,7 +94,7 @@ func (n *nodes) say(tab *table, o *Options) {
 			continue
 		}
 		if k < len(n.lacking) && n.lacking[k] > 0 && n.lacking[k] < int64(n.rows) {
-			o.say(notice.Notice{Kind: notice.Told, Where: n.unknown.Where, What: fmt.Sprintf("the target %s is missing; these nodes are not trained on, and it is predicted for them", shown(c.Name)), Count: n.lacking[k], Of: int64(n.rows)})
+			o.say(notice.Notice{Kind: notice.Told, Where: n.unknown.Where, What: fmt.Sprintf("the target %s is missing; these %ss are not trained on, and it is predicted for them", shown(c.Name), n.row()), Count: n.lacking[k], Of: int64(n.rows)})
 		}
 		k++
 	}

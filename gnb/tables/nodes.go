@@ -42,6 +42,9 @@ type nodes struct {
 	draw    bool // splits are drawn
 	idx     *index
 	from    int // nodes that idx had before
+	// within is set in a dataset of many graphs; one is what a row is, if no node.
+	within *within
+	one    string
 
 	rows   int
 	labels []int32
@@ -109,7 +112,7 @@ func (v *view) targets(b *batch) (cols []*Column, values []*vec) {
 func (n *nodes) rowOf(b *batch, i int, ids, label *vec, targets []*vec, split parts) (k key, y string, known bool, part int, err error) {
 	k, err = keyOf(ids, i)
 	if errors.Is(err, errNoID) {
-		return k, "", false, 0, fault("%s: the id is missing; each node has an id of its own", b.at(i))
+		return k, "", false, 0, fault("%s: the id is missing; each %s has an id of its own", b.at(i), n.row())
 	}
 	if err != nil {
 		return k, "", false, 0, fault("%s: the id is %s: %w", b.at(i), ids.value(i), err)
@@ -224,13 +227,42 @@ func (n *nodes) addID(b *batch, i int, k key) error {
 		if int(v) < n.from {
 			return fault("%s: the id %s is that of a node of the dataset already", b.at(i), shown(k.String()))
 		}
-		return fault("%s: the id %s is that of row %d too; each node has an id of its own", b.at(i), shown(k.String()), int(v)-n.from+1)
+		if w := n.within; w != nil && !w.local && len(w.of) > n.idx.n && w.of[v] != w.of[n.idx.n] {
+			return errLocal
+		}
+		return fault("%s: the id %s is that of row %d too; each %s has an id of its own", b.at(i), shown(strings.ReplaceAll(k.String(), "\t", ", ")), int(v)-n.from+1, n.row())
 	}
 	return nil
 }
 
+// row is what a row is.
+func (n *nodes) row() string { return cmp.Or(n.one, "node") }
+
+// inGraph notes the graph of the next node, and returns its key.
+func (n *nodes) inGraph(b *batch, i int, graph *vec, k key) (key, error) {
+	if n.within == nil {
+		return k, nil
+	}
+	if graph == nil {
+		return k, fault("%s has no column of the graphs of nodes", b.at(i))
+	}
+	g, err := n.within.graphAt(b, i, graph)
+	if err != nil {
+		return k, err
+	}
+	if strings.Contains(k.word, "\t") {
+		return k, fault("%s: the id %s has a tab", b.at(i), shown(k.word))
+	}
+	n.within.of = append(n.within.of, g)
+	return n.within.keyIn(g, k), nil
+}
+
 // fit reads the ids of all nodes and fits the columns.
 func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
+	var trains []bool
+	if n.within != nil {
+		trains, n.within.of = n.within.graphs.trains(), nil
+	}
 	at, want := places(n.t, tab)
 	see := view{at, n.t}
 	var fits []*fitter
@@ -248,12 +280,15 @@ func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
 		if err := n.t.conform(b, at, n.missing); err != nil {
 			return err
 		}
-		ids, label, split := see.of(b, ID), see.of(b, Label), see.parts(b)
+		ids, label, split, graph := see.of(b, ID), see.of(b, Label), see.parts(b), see.of(b, Graph)
 		_, targets := see.targets(b)
 		for i := range b.n {
 			n.idx.warm(ids, i, b.n)
 			k, y, _, part, err := n.rowOf(b, i, ids, label, targets, split)
 			if err != nil {
+				return err
+			}
+			if k, err = n.inGraph(b, i, graph, k); err != nil {
 				return err
 			}
 			if err := n.addID(b, i, k); err != nil {
@@ -273,6 +308,9 @@ func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
 				class = c
 			}
 			fits0 := o.fitAll() || (label == nil && targets == nil && split.none()) || part == 0
+			if trains != nil && !o.fitAll() {
+				fits0 = trains[n.within.of[len(n.within.of)-1]]
+			}
 			if fits0 {
 				fitted++
 			}
@@ -392,11 +430,14 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 	to.begin()
 	row := 0
 	n.unknown = tabular.Unknown{}
+	if n.within != nil {
+		n.within.of = n.within.of[:0]
+	}
 	err := tab.each(ctx, want, func(b *batch) error {
 		if err := n.t.conform(b, at, n.missing); err != nil {
 			return err
 		}
-		idv, label, split := see.of(b, ID), see.of(b, Label), see.parts(b)
+		idv, label, split, graph := see.of(b, ID), see.of(b, Label), see.parts(b), see.of(b, Graph)
 		wanted, targets := see.targets(b)
 		for len(n.lacking) < len(wanted) {
 			n.lacking = append(n.lacking, 0)
@@ -404,6 +445,9 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 		for i := range b.n {
 			k, y, known, _, err := n.rowOf(b, i, idv, label, targets, split)
 			if err != nil {
+				return err
+			}
+			if k, err = n.inGraph(b, i, graph, k); err != nil {
 				return err
 			}
 			if ids {

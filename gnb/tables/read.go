@@ -2,6 +2,7 @@ package tables
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,19 +27,34 @@ import (
 type source struct {
 	name  string // in front of a column's name
 	edges bool
-	table *table
-	kind  Table
-	profs []profile
+	many  bool // the dataset has many graphs
+	// graphs says that it is the table of graphs, and byName is the column whose name says that it has their ids.
+	graphs bool
+	byName string
+	table  *table
+	kind   Table
+	profs  []profile
+}
+
+// openGraphs opens the table of graphs; nil if there is none.
+func (f *Files) openGraphs(o *Options) (s *source, err error) {
+	if f.Graphs == "" {
+		return nil, nil
+	}
+	s = &source{graphs: true, many: true, name: "graphs", kind: Table{graphs: true}}
+	s.table, err = openTable(f.Graphs, &tabular.Meter{Report: o.Progress})
+	return s, err
 }
 
 // open opens all tables.
 func (f *Files) open(o *Options) (nodes, edges []*source, err error) {
 	meter := &tabular.Meter{Report: o.Progress}
-	if err := f.check(); err != nil {
+	if err := cmp.Or(f.check(), f.checkGraphs()); err != nil {
 		return nil, nil, err
 	}
+	many := f.Graphs != ""
 	for _, n := range f.Nodes {
-		s := &source{kind: Table{Type: n.Type}}
+		s := &source{many: many, kind: Table{Type: n.Type}}
 		if s.table, err = openTable(n.Path, meter); err != nil {
 			return nil, nil, err
 		}
@@ -46,7 +62,7 @@ func (f *Files) open(o *Options) (nodes, edges []*source, err error) {
 		nodes = append(nodes, s)
 	}
 	for _, e := range f.Edges {
-		s := &source{edges: true}
+		s := &source{edges: true, many: many}
 		if e.Relation != "" || e.Source != "" || e.Target != "" {
 			s.kind.Relation = &graphops.Relation{Src: e.Source, Name: e.Relation, Dst: e.Target}
 		}
@@ -132,6 +148,7 @@ func (s *source) decide(o *Options) error {
 		}
 		d.Kinds, d.Profiles = append(d.Kinds, columns.Kind(kind)), append(d.Profiles, &s.profs[i].Profile)
 	}
+	s.presets(&d)
 	found, said, err := d.Decide()
 	if err != nil {
 		return fault("%s: %w", s.table.path, err)
@@ -143,6 +160,9 @@ func (s *source) decide(o *Options) error {
 	for i, c := range found {
 		cols[i] = Column{Name: names[i], Kind: Kind(c.Kind), Why: c.Why, Notation: string(c.Notation), Numbered: c.Numbered, Set: c.Set, Every: c.Every}
 		s.profs[i].notation = c.Notation
+		if names[i] == s.byName {
+			cols[i].Why = "by its name"
+		}
 		switch what, odd := s.table.odd[names[i]]; {
 		case odd:
 			cols[i].Why = "values of type " + what + " are not read"
@@ -161,6 +181,7 @@ func (s *source) decide(o *Options) error {
 			return err
 		}
 	}
+	s.guessTarget(cols, o)
 	s.kind.Columns = cols
 	return nil
 }
@@ -174,6 +195,8 @@ func (s *source) ends(cols []Column) error {
 	for k, kind := range need {
 		switch {
 		case slices.ContainsFunc(cols, func(c Column) bool { return c.Kind == kind }):
+		case kind == ID && s.graphs:
+			return fault("%s: no column is the id of the graphs; name it graph, or say which it is, as in Kinds: {%q: tables.ID} (--kinds graphs.%s=id); the columns are %s", s.table.path, "graphs."+cols[0].Name, cols[0].Name, strings.Join(s.table.names, ", "))
 		case kind == ID:
 			return fault("%s: no column is the id of the nodes; name it id, or say which it is, as in Kinds: {%q: tables.ID} (--kinds %s=id); the columns are %s", s.table.path, cols[0].Name, cols[0].Name, strings.Join(s.table.names, ", "))
 		default:
@@ -190,7 +213,7 @@ func (s *source) settle(c *Column, p *profile, o *Options) (err error) {
 	switch {
 	case c.Kind == "" && layout != "":
 		c.Kind, c.Why = Date, "as given"
-	case c.Kind == "" && s.edges:
+	case c.Kind == "" && s.edges && !s.many:
 		kind, why, err := p.guess(where, o.oneHot())
 		if err != nil {
 			why = "values of several kinds"
@@ -204,6 +227,10 @@ func (s *source) settle(c *Column, p *profile, o *Options) (err error) {
 		}
 		if c.Kind == Number && strings.HasSuffix(c.Name, "_id") && p.fractions() == 0 {
 			c.Kind, c.Why = Skip, "ids of something else, by its name"
+		}
+		if k, many := p.Distinct(); s.graphs && c.Kind == Category && (many || 2*k > p.Rows) {
+			c.Kind, c.Why = Skip, "names: most graphs have another value"
+			o.say(notice.Notice{Kind: notice.Dropped, Where: filepath.Base(s.table.path), What: fmt.Sprintf("the column %s has another value for most graphs, so it is a name and no feature", shown(c.Name)), Option: columns.Option(c.Name, columns.Category) + " reads it otherwise"})
 		}
 	}
 	if c.Kind == Label && p.fractions() > 0 {
@@ -275,18 +302,32 @@ func Look(ctx context.Context, f Files, o Options) (*Recipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return look(ctx, nodes, edges, &o)
+	graphs, err := f.openGraphs(&o)
+	if err != nil {
+		return nil, err
+	}
+	return look(ctx, graphs, nodes, edges, &o)
 }
 
-func look(ctx context.Context, nodes, edges []*source, o *Options) (*Recipe, error) {
+func look(ctx context.Context, graphs *source, nodes, edges []*source, o *Options) (*Recipe, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if err := o.checkKinds(slices.Concat(nodes, edges)); err != nil {
+	all := slices.Concat(nodes, edges)
+	if graphs != nil {
+		all = append(all, graphs)
+	}
+	if err := o.checkKinds(all); err != nil {
 		return nil, err
 	}
 	r := &Recipe{Version: RecipeVersion, Missing: o.Missing, Present: o.Present, Fit: o.fit(), Undirected: o.Undirected, Reverses: o.Reverses, Seed: o.Seed}
 	missing := r.missing()
+	if graphs != nil {
+		if err := graphs.profile(ctx, o, missing); err != nil {
+			return nil, err
+		}
+		r.Graphs = &graphs.kind
+	}
 	for _, s := range nodes {
 		if err := s.profile(ctx, o, missing); err != nil {
 			return nil, err
@@ -299,7 +340,7 @@ func look(ctx context.Context, nodes, edges []*source, o *Options) (*Recipe, err
 		}
 		r.Edges = append(r.Edges, s.kind)
 	}
-	return r, nil
+	return r, r.graphColumn(nodes, edges)
 }
 
 // Read makes a dataset of tables and writes it as the directory dir, which must not exist unless Options.Replace is
@@ -323,29 +364,56 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	if err != nil {
 		return nil, err
 	}
+	graphSource, err := f.openGraphs(&o)
+	if err != nil {
+		return nil, err
+	}
 	if len(sources) == 0 || len(edgeSources) == 0 {
 		return nil, fault("there are %d tables of nodes and %d of edges; a graph needs one of each", len(sources), len(edgeSources))
 	}
 	r := o.Recipe
 	if r == nil {
-		if r, err = look(ctx, sources, edgeSources, &o); err != nil {
+		if r, err = look(ctx, graphSource, sources, edgeSources, &o); err != nil {
 			return nil, err
 		}
 	} else {
 		if err := r.match(sources, edgeSources, &o); err != nil {
 			return nil, err
 		}
+		if (r.Graphs == nil) != (graphSource == nil) {
+			return nil, fault("the recipe is of a dataset of many graphs, or the tables are, but not both: one of them has a table of graphs")
+		}
+		if graphSource != nil {
+			if err := graphSource.match(r.Graphs, &o); err != nil {
+				return nil, err
+			}
+		}
 		own := *r // Read writes what the recipe of another dataset does not have
 		r = &own
 	}
 	missing := r.missing()
 	all := make([]*nodes, len(sources))
+	var of *within
+	if graphSource != nil {
+		of = &within{local: r.Nodes[0].Local}
+		if of.graphs, err = r.readGraphs(ctx, graphSource, &o, missing); err != nil {
+			return nil, err
+		}
+	}
 	for i, s := range sources {
-		n := &nodes{t: &r.Nodes[i], missing: missing, seed: r.Seed, idx: &index{}}
+		n := &nodes{t: &r.Nodes[i], missing: missing, seed: r.Seed, idx: &index{}, within: of}
 		n.draw = (n.t.column(Label) != nil || n.t.column(Target) != nil) && !n.t.split()
 		all[i] = n
 		if o.Recipe == nil {
-			if err := n.fit(ctx, s.table, &o); err != nil {
+			err := n.fit(ctx, s.table, &o)
+			if errors.Is(err, errLocal) { // read again, with the graphs before the ids
+				of.local, n.t.Local = true, true
+				n.idx, n.rows = &index{}, 0
+				if err = r.graphColumn(sources, edgeSources); err == nil {
+					err = n.fit(ctx, s.table, &o)
+				}
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -353,6 +421,9 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 			return nil, err
 		}
 		n.say(s.table, &o)
+		if of != nil {
+			n.group(s.table, &o)
+		}
 	}
 	list, err := r.readEdges(ctx, edgeSources, all, &o, missing)
 	if err != nil {
@@ -364,6 +435,9 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	d, err := r.dataset(all, list, &o)
 	if err != nil {
 		return nil, err
+	}
+	if of != nil {
+		r.putGraphs(d, of, &o)
 	}
 	d.Meta.Source = "tables " + f.describe()
 	return finish(ctx, dir, d, r, all, &o)
@@ -383,7 +457,7 @@ func (r *Recipe) readEdges(ctx context.Context, sources []*source, all []*nodes,
 	width := r.edgeWidth()
 	list := make([]*edges, len(r.Edges))
 	for i := range r.Edges {
-		list[i] = &edges{t: &r.Edges[i], missing: missing, src: all[0].idx, dst: all[0].idx}
+		list[i] = &edges{t: &r.Edges[i], missing: missing, src: all[0].idx, dst: all[0].idx, within: all[0].within}
 	}
 	for i, s := range sources {
 		e := list[i]
@@ -564,6 +638,11 @@ func finish(ctx context.Context, dir string, d *dataset.Dataset, r *Recipe, all 
 	d.Meta.Notices = dataset.KeepNotices(append(d.Meta.Notices, o.said...))
 	fill := func(tmp string) error {
 		for _, n := range all {
+			if n.within != nil {
+				if err := n.within.graphs.writeIDs(filepath.Join(tmp, GraphNames)); err != nil {
+					return err
+				}
+			}
 			if err := n.writeIDs(filepath.Join(tmp, dataset.NamesFile(n.t.Type))); err != nil {
 				return err
 			}

@@ -37,6 +37,8 @@ type Recipe struct {
 	// Nodes and Edges are the tables, in the order of node types and of relations.
 	Nodes []Table `json:"nodes"`
 	Edges []Table `json:"edges"`
+	// Graphs is the table of graphs of a dataset of many, or nil.
+	Graphs *Table `json:"graphs,omitempty"`
 	// Missing are words that mean a missing value, besides those of [Options].
 	Missing []string `json:"missing,omitempty"`
 	// Present are words that do not mean a missing value.
@@ -67,6 +69,10 @@ type Table struct {
 	// the classes' numbers.
 	Classes  []string `json:"classes,omitempty"`
 	Numbered bool     `json:"numbered,omitempty"`
+	// Local says that ids of nodes are unique within their graphs only.
+	Local bool `json:"local,omitempty"`
+
+	graphs bool // it is the table of graphs
 }
 
 // Features returns the names of the features of table t's nodes or edges, in order.
@@ -109,6 +115,8 @@ func (t *Table) name(edges bool) string {
 		return t.Relation.Name
 	case t.Type != "":
 		return t.Type
+	case t.graphs:
+		return "graphs"
 	case edges:
 		return "edges"
 	}
@@ -147,6 +155,9 @@ func (r *Recipe) String() string {
 			}
 			s.WriteString(strings.TrimRight(phrase.CleanLine(line+r[2]), " ") + "\n")
 		}
+	}
+	if r.Graphs != nil {
+		write(r.Graphs, false)
 	}
 	for i := range r.Nodes {
 		write(&r.Nodes[i], false)
@@ -267,6 +278,15 @@ func parseRecipe(raw []byte) (*Recipe, error) {
 func (r *Recipe) check() error {
 	if len(r.Nodes) == 0 || len(r.Edges) == 0 {
 		return errors.New("it has no table of nodes or none of edges")
+	}
+	if g := r.Graphs; g != nil {
+		g.graphs = true
+		if err := (&Recipe{Nodes: []Table{*g}, Edges: r.Edges}).check(); err != nil {
+			return err
+		}
+		if len(r.Nodes) > 1 || len(r.Edges) > 1 || r.Nodes[0].column(Graph) == nil {
+			return errors.New("it has a table of graphs, and not one table of nodes with the column of their graphs")
+		}
 	}
 	first := 0 // of edges, which share one width
 	for k, t := range slices.Concat(r.Nodes, r.Edges) {

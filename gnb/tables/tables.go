@@ -23,6 +23,15 @@
 // these do not have is zeros. Features of edges are fitted to all edges. If less than a quarter of at least 64 features differs from zero on average, the features
 // are stored in compressed rows.
 //
+// # Many graphs
+//
+// With a table of graphs (Files.Graphs, graphs.csv) the dataset has many graphs. A row is a graph, with an id and with columns of
+// the kinds that nodes have: its label, numbers to predict, its split, features. Tables of nodes, and those of edges if ids of
+// nodes are unique within a graph only, have a column of kind graph. Recipes are fitted to the nodes of the training graphs, and
+// columns of edges become features, as those of nodes do.
+//
+// # Splits
+//
 // Without a column of splits, labelled nodes are divided into train (60 %), val (20 %) and test (20 %) by the seed and
 // their id alone. Labels are classes in ascending order; a missing label is unknown.
 //
@@ -67,6 +76,9 @@ import (
 type Files struct {
 	Nodes []Nodes
 	Edges []Edges
+	// Graphs is the path of a table of graphs, if the dataset is to have many; "" if it is one graph. Its rows have an id and
+	// what is known of a graph: labels, numbers to predict, splits, features. The nodes then have a column of kind [Graph].
+	Graphs string
 }
 
 // Nodes is a table of nodes: a file, or a folder of files.
@@ -88,6 +100,9 @@ func Of(nodes, edges string) Files {
 
 func (f *Files) describe() string {
 	var all []string
+	if f.Graphs != "" {
+		all = append(all, filepath.Base(f.Graphs))
+	}
 	for _, n := range f.Nodes {
 		all = append(all, filepath.Base(n.Path))
 	}
@@ -101,7 +116,7 @@ func (f *Files) describe() string {
 var endings = []string{".gz", ".bz2", ".xz", ".csv", ".tsv", ".parquet", ".arrow", ".feather", ".ipc"}
 
 // Folder finds the tables of a folder: nodes.csv and edges.csv, or nodes.TYPE.csv and edges.SOURCE.RELATION.TARGET.csv
-// for a graph with types of nodes. The endings .tsv, .parquet, .arrow, .feather and .ipc do as well, those of compressed
+// for a graph with types of nodes. A table graphs.csv makes it a dataset of many graphs. The endings .tsv, .parquet, .arrow, .feather and .ipc do as well, those of compressed
 // text, and folders without an ending. Types and relations are in alphabetical order.
 func Folder(dir string) (Files, error) {
 	var f Files
@@ -117,6 +132,10 @@ func Folder(dir string) (Files, error) {
 		path := filepath.Join(dir, e.Name())
 		kind, rest, _ := strings.Cut(name, ".")
 		switch kind {
+		case "graphs":
+			if rest == "" {
+				f.Graphs = path
+			}
 		case "nodes":
 			f.Nodes = append(f.Nodes, Nodes{Type: rest, Path: path})
 		case "edges":

@@ -47,8 +47,11 @@ func TestDryPassIsTheCPUs(t *testing.T) {
 			c.EdgeDim = 3
 			return nn.NewGATv2Model(c)
 		},
-		"gin": func(c nn.ModelConfig) nn.Model { return nn.NewGINModel(c) },
-		"mlp": func(c nn.ModelConfig) nn.Model { return nn.NewMLPModel(c) },
+		"gine":     func(c nn.ModelConfig) nn.Model { return nn.NewGINEModel(edgedPlus(c)) },
+		"gatedgcn": func(c nn.ModelConfig) nn.Model { return nn.NewGatedGCNModel(edgedPlus(c)) },
+		"pna":      func(c nn.ModelConfig) nn.Model { return nn.NewPNAModel(edgedPlus(c)) },
+		"gin":      func(c nn.ModelConfig) nn.Model { return nn.NewGINModel(c) },
+		"mlp":      func(c nn.ModelConfig) nn.Model { return nn.NewMLPModel(c) },
 	} {
 		for _, c := range []nn.ModelConfig{
 			{Hidden: 32, Dropout: 0.5}, {Hidden: 16, Heads: 4, Norm: "batch", Residual: true}, {Hidden: 8, Norm: "layer", InputDropout: 0.2, Dropout: 0.3},
@@ -69,6 +72,12 @@ func TestDryPassIsTheCPUs(t *testing.T) {
 			})
 		}
 	}
+}
+
+// edgedPlus is a configuration with features of edges and feed-forward parts.
+func edgedPlus(c nn.ModelConfig) nn.ModelConfig {
+	c.EdgeDim, c.FeedForward = 3, true
+	return c
 }
 
 // trainedOn runs a forward and a backward pass on each batch and returns the bytes held after each.

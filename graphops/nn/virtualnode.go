@@ -43,8 +43,8 @@ type VirtualLayer struct {
 // VirtualNodeOptions are the options of a VirtualNode. The Open Graph Benchmark has Norm "batch".
 type VirtualNodeOptions struct {
 	Hidden   int     // columns within an mlp; 0 means 2·cols
-	Norm     string  // "", "layer" or "batch"
-	Dropout  float64 // of the rows of the virtual nodes
+	Norm     string  // "layer" or "batch"; "" means none
+	Dropout  float64 // of the rows of the virtual nodes; 0 means none
 	Residual bool    // add the row before the mlp to the row after it
 }
 

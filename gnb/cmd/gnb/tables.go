@@ -66,7 +66,7 @@ func (t *tableFlags) chosen(fs *flag.FlagSet, format, src string) bool {
 	if err != nil {
 		return false
 	}
-	if any {
+	if any || files.Graphs != "" {
 		return true
 	}
 	for _, n := range files.Nodes {
@@ -171,6 +171,9 @@ func writeTables(dst string, show bool, out *cli.Output, run func(said func(noti
 	stats := convert.Stats{Format: "tables", Name: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), Features: ds.FeatureDim(), Classes: ds.Classes(), EdgeFeatures: ds.EdgeFeatureDim(), EdgeTimes: ds.HasEdgeTimes(), PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(), Notices: said.Done()}
 	if s := ds.Schema(); s != nil {
 		stats.Relations = len(s.Relations)
+	}
+	if g := ds.Graphs; g != nil {
+		stats.Graphs, stats.GraphClasses, stats.GraphTargets = ds.NumGraphs(), g.Classes(), g.TargetDim()
 	}
 	if show {
 		out.Printf("%s", recipe)

@@ -64,7 +64,7 @@ func firstLayer(t *testing.T, name string, ds *dataset.Dataset) {
 	defer reader.Close()
 	n, cols := ds.Nodes(), ds.FeatureDim()
 	config := nn.ModelConfig{In: cols, Hidden: 8, Out: 3, Layers: 2, Heads: 2, EdgeDim: ds.EdgeFeatureDim()}
-	for kind, m := range map[string]nn.Model{"sage": nn.NewSAGEModel(config), "gcn": nn.NewGCNModel(config), "gat": nn.NewGATModel(config), "gatv2": nn.NewGATv2Model(config)} {
+	for kind, m := range map[string]nn.Model{"sage": nn.NewSAGEModel(config), "gcn": nn.NewGCNModel(config), "gat": nn.NewGATModel(config), "gatv2": nn.NewGATv2Model(config), "pna": nn.NewPNAModel(config)} {
 		params, err := nn.Collect(m)
 		if err != nil {
 			t.Fatal(err)

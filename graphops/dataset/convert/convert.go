@@ -556,6 +556,11 @@ func find(s *source, o Options) (Reader, *source, error) {
 			return nil, nil, err
 		}
 	}
+	if s.Dir { // not one graph of the format csv
+		if err := manyTables(s); err != nil {
+			return nil, nil, err
+		}
+	}
 	for _, r := range o.formats() {
 		if r.detect(s) {
 			return r, s, nil

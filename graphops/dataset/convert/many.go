@@ -151,7 +151,7 @@ func (w *answerWords) store(f *tabular.File, graphs *dataset.Dataset, where stri
 	}
 	if !o.ManyClasses {
 		if err := columns.CheckClasses(int64(len(w.all)), known); err != nil {
-			return f.Wrong("%w; if the labels are numbers to predict, --kinds graph_labels=number makes targets of them", err)
+			return f.Wrong("%w; if the labels are numbers to predict, --kinds graph_labels=target makes targets of them", err)
 		}
 	}
 	values := make([]float64, len(w.all))

@@ -528,7 +528,7 @@ func matrixOf(n int, x *numbers, labels *oneHotColumns, threads int) (*dataset.M
 	return nil, s
 }
 
-// numberKind reports whether --kinds says that a column of graphs has numbers.
+// numberKind reports whether --kinds says that a column of graphs has numbers to predict.
 func (o *Options) numberKind(column string) bool {
-	return o.columnGuide().KindOf("graphs", column) == columns.Number
+	return o.columnGuide().KindOf("graphs", column) == columns.Target
 }

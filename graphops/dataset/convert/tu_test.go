@@ -124,7 +124,7 @@ func TestTUFolder(t *testing.T) {
 		t.Errorf("the targets are %v", y)
 	}
 	files["D_graph_labels.txt"] = "1\n2\n3\n4\n"
-	if d, _ = converted(t, putFile(t, files), Options{Kinds: map[string]columns.Kind{"graph_labels": columns.Number}}); d.Graphs.Labels != nil || d.Graphs.Targets.F32[3] != 4 {
+	if d, _ = converted(t, putFile(t, files), Options{Kinds: map[string]columns.Kind{"graph_labels": columns.Target}}); d.Graphs.Labels != nil || d.Graphs.Targets.F32[3] != 4 {
 		t.Errorf("%s: whole numbers are no targets", d)
 	}
 	files["D_graph_labels.txt"] = "1,0\n0,-1\n1,nan\n0,0\n"
@@ -178,7 +178,7 @@ func TestHostileTU(t *testing.T) {
 				fmt.Fprintf(&b, "name%d\n", i)
 			}
 			return b.String()
-		}(), Options{}, "--kinds graph_labels=number"},
+		}(), Options{}, "--kinds graph_labels=target"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := tuFiles()

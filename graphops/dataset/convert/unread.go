@@ -130,6 +130,14 @@ func tuName(files []string) string {
 	return ""
 }
 
+// manyTables returns an error for a folder of tables of many graphs.
+func manyTables(s *source) error {
+	if name := s.Find(tabular.CSVNames("graphs")...); name != "" && s.Find(tabular.CSVNames("nodes")...) != "" {
+		return &UnreadError{s.Path, "a folder of tables of many graphs (" + name + ")", "--format tables reads it, in a program package gnb/tables"}
+	}
+	return nil
+}
+
 // tableFiles reports whether a folder has tables of nodes and edges that only the format tables reads.
 func tableFiles(s *source) error {
 	for _, file := range s.Files {

@@ -16,13 +16,14 @@ import (
 func TestUnread(t *testing.T) {
 	tu := putFile(t, map[string]string{"MUTAG_A.txt": "1, 2\n2, 1\n", "MUTAG_graph_indicator.txt": "1\n1\n", "MUTAG_graph_labels.txt": "1\n"})
 	for src, word := range map[string]string{
-		filepath.Join(tu, "MUTAG_A.txt"):                                      "convert its folder",
-		one(t, "any.bin", "SQLite format 3\x00\x10\x00"):                      "SQLite",
-		putFile(t, map[string]string{"x.dat": "SQLite format 3\x00\x10\x00"}): "SQLite",
-		one(t, "g.xml", "<?xml version=\"1.0\"?>\n<graphml>"):                 "GraphML",
-		one(t, "g.gml", "graph [\n  node [\n"):                                "GML",
-		one(t, "x.npy", npyFile("<f4", "1,", []float32{1})):                   "edge_index.npy",
-		"postgres://me:secret@host/db":                                        "database", "mysql+pymysql://host/db": "database", "sqlite:graph.db": "database", "s3://bucket/x": "address",
+		filepath.Join(tu, "MUTAG_A.txt"): "convert its folder",
+		putFile(t, map[string]string{"graphs.csv": "graph,y\n", "nodes.csv": "graph,id\n", "edges.csv": "source,target\n"}): "--format tables",
+		one(t, "any.bin", "SQLite format 3\x00\x10\x00"):                                                                    "SQLite",
+		putFile(t, map[string]string{"x.dat": "SQLite format 3\x00\x10\x00"}):                                               "SQLite",
+		one(t, "g.xml", "<?xml version=\"1.0\"?>\n<graphml>"):                                                               "GraphML",
+		one(t, "g.gml", "graph [\n  node [\n"):                                                                              "GML",
+		one(t, "x.npy", npyFile("<f4", "1,", []float32{1})):                                                                 "edge_index.npy",
+		"postgres://me:secret@host/db":                                                                                      "database", "mysql+pymysql://host/db": "database", "sqlite:graph.db": "database", "s3://bucket/x": "address",
 	} {
 		_, err := Convert(t.Context(), src, filepath.Join(t.TempDir(), "out"), Options{})
 		var unread *UnreadError

@@ -57,6 +57,9 @@ func TestDryDeviceAsksForThisMemory(t *testing.T) {
 		"gat":       nn.NewGATModel(with(func(c *nn.ModelConfig) { c.Heads = 2 })),
 		"gatv2":     nn.NewGATv2Model(with(func(c *nn.ModelConfig) { c.Heads, c.EdgeDim = 2, 3 })),
 		"gin":       nn.NewGINModel(base),
+		"gine":      nn.NewGINEModel(with(func(c *nn.ModelConfig) { c.EdgeDim, c.FeedForward = 3, true })),
+		"gatedgcn":  nn.NewGatedGCNModel(with(func(c *nn.ModelConfig) { c.EdgeDim, c.Norm = 3, "layer" })),
+		"pna":       nn.NewPNAModel(with(func(c *nn.ModelConfig) { c.EdgeDim = 3 })),
 	} {
 		t.Run(name, func(t *testing.T) {
 			be := open(t, fakegpu.Config{NoRaces: true})

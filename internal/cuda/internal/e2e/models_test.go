@@ -19,7 +19,7 @@ import (
 // virtual ranks, normalisation, weight decay, evaluation and the best epoch. GNB_CUDA_EXACT makes
 // each buffer an allocation of its own, so that the interpreter detects an access past its end.
 func TestModels(t *testing.T) {
-	testneed.NotShort(t, "it trains eight models on the interpreter")
+	testneed.NotShort(t, "it trains eleven models on the interpreter")
 	ds := load(t, "planted?nodes=120&classes=3&features=6&degree=4")
 	base := gnb.TrainOptions{ModelOptions: gnb.ModelOptions{Hidden: 8, Dropout: 0.5}, SamplerOptions: gnb.SamplerOptions{Fanouts: []int{3, 2}}, OptimizerOptions: gnb.OptimizerOptions{Batch: 40, Epochs: 2}, LaunchOptions: gnb.LaunchOptions{Quiet: true, Resume: gnb.Never}}
 	edged := withEdgeFeatures(ds)
@@ -28,13 +28,16 @@ func TestModels(t *testing.T) {
 		gpus  int
 		set   func(o *gnb.TrainOptions)
 	}{
-		"gcn":          {gnb.GCN, 1, func(o *gnb.TrainOptions) { o.WeightDecay = 5e-4 }},
-		"gat":          {gnb.GAT, 1, func(o *gnb.TrainOptions) { o.Heads = 2 }},
-		"gatv2":        {gnb.GATv2, 1, func(o *gnb.TrainOptions) { o.Heads = 2 }},
-		"gatv2, edges": {gnb.GATv2, 2, func(o *gnb.TrainOptions) { o.Heads = 2 }},
-		"gin, clipped": {gnb.GIN, 2, func(o *gnb.TrainOptions) { o.ClipNorm, o.VirtualRanks = 0.5, 2 }},
-		"mlp":          {gnb.MLP, 1, func(o *gnb.TrainOptions) {}},
-		"batch norm":   {gnb.SAGE, 2, func(o *gnb.TrainOptions) { o.Norm, o.CheckpointEvery = "batch", 1 }},
+		"gcn":             {gnb.GCN, 1, func(o *gnb.TrainOptions) { o.WeightDecay = 5e-4 }},
+		"gat":             {gnb.GAT, 1, func(o *gnb.TrainOptions) { o.Heads = 2 }},
+		"gatv2":           {gnb.GATv2, 1, func(o *gnb.TrainOptions) { o.Heads = 2 }},
+		"gatv2, edges":    {gnb.GATv2, 2, func(o *gnb.TrainOptions) { o.Heads = 2 }},
+		"gine, edges":     {gnb.GINE, 1, func(o *gnb.TrainOptions) { o.FeedForward, o.Norm = true, "batch" }},
+		"pna, edges":      {gnb.PNA, 2, func(o *gnb.TrainOptions) { o.Residual = true }},
+		"gatedgcn, edges": {gnb.GatedGCN, 1, func(o *gnb.TrainOptions) { o.Residual = true }},
+		"gin, clipped":    {gnb.GIN, 2, func(o *gnb.TrainOptions) { o.ClipNorm, o.VirtualRanks = 0.5, 2 }},
+		"mlp":             {gnb.MLP, 1, func(o *gnb.TrainOptions) {}},
+		"batch norm":      {gnb.SAGE, 2, func(o *gnb.TrainOptions) { o.Norm, o.CheckpointEvery = "batch", 1 }},
 		"all neighbours": {gnb.SAGE, 1, func(o *gnb.TrainOptions) {
 			o.Norm, o.Residual, o.Eval, o.Fanouts = "layer", true, "sampled", []int{-1, -1}
 		}},

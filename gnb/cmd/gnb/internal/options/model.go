@@ -15,7 +15,7 @@ import (
 
 // Nodes are the options of training on nodes, with the model.
 type Nodes struct {
-	Model gnb.AnyModel `flag:"model" help:"<model>: sage, gcn, gat, gatv2, gin, rgcn, hgt or mlp (default sage)"`
+	Model gnb.AnyModel `flag:"model" help:"<model>: sage, gcn, gat, gatv2, gin, gine, gatedgcn, pna, rgcn, hgt or mlp (default sage)"`
 	gnb.TrainOptions
 }
 
