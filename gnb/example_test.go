@@ -182,3 +182,12 @@ func ExampleTrace() {
 	fmt.Println(gnb.Trace(fmt.Errorf("no panic in a worker")) == "")
 	// Output: true
 }
+
+// ExampleRecipeFor shows what the rules choose for a graph, and trains with it.
+func ExampleRecipeFor() {
+	ds := gnb.Must(gnb.Load(context.Background(), "karate"))
+	r := gnb.Must(gnb.RecipeFor(ds, gnb.GCN, "strong"))
+	fmt.Println(r.Model, r.Options.Arrangement, r.Options.FullGraph)
+	// gnb.Train(ctx, ds, gnb.GCN, gnb.TrainOptions{Recipe: "strong"}) trains with it.
+	// Output: gcn strong true
+}

@@ -65,6 +65,14 @@ func everyFunction(dir string) map[string]func() error {
 			return nil
 		},
 		"runs.Compare": func() error { _ = runs.Compare(); return nil },
+		"RecipeFor": func() error {
+			ds, err := gnb.Load(ctx, "karate")
+			if err != nil {
+				return err
+			}
+			_, err = gnb.RecipeFor(ds, gnb.GCN, "strong")
+			return err
+		},
 		"BalancedWeights": func() error {
 			ds, err := gnb.Load(ctx, "karate")
 			if err != nil {

@@ -23,15 +23,31 @@ type nodeOptions struct {
 
 // nodes is the task of [Train]: to classify nodes.
 var nodes = DeclareTask("gnb.train", TaskDef[nodeOptions]{
-	Check: checkNodes,
-	Title: func(ds *Dataset, o *nodeOptions) string { return o.Model + " on " + ds.Name() },
-	Start: func(w *Worker, o nodeOptions) (Task, error) { return startNodes(w, o) },
+	prepare: prepareNodes,
+	Check:   checkNodes,
+	Title:   func(ds *Dataset, o *nodeOptions) string { return o.Model + " on " + ds.Name() },
+	Start:   func(w *Worker, o nodeOptions) (Task, error) { return startNodes(w, o) },
 })
 
 func (o *TrainOptions) cooperative() bool { return o.Cooperative }
 
 // evaluatesSamples says that the task takes Eval "sampled".
 func (o *TrainOptions) evaluatesSamples() {}
+
+// prepareNodes applies the recipe, and refuses what FullGraph would replace.
+func prepareNodes(ds *Dataset, o *nodeOptions) (err error) {
+	if o.TrainOptions, _, err = o.WithRecipe(ds, o.Model); err != nil || !o.FullGraph {
+		return err
+	}
+	sampled := func(fanout int) bool { return fanout != -1 }
+	if slices.ContainsFunc(o.Fanouts, sampled) || o.Sampler != "" || o.RelationFanouts != nil {
+		return errors.New("gnb: Fanouts, RelationFanouts and Sampler sample neighbours, and with FullGraph (--full-graph) a step takes all of them; leave one of them out")
+	}
+	if ids, err := ds.Split("train"); err == nil && o.Batch > 0 && o.Batch != len(ids) {
+		return fmt.Errorf("gnb: Batch is %d, and with FullGraph (--full-graph) a step has all %d nodes of train; leave one of them out", o.Batch, len(ids))
+	}
+	return nil
+}
 
 // checkNodes checks what is of nodes alone.
 func checkNodes(_ context.Context, ds *Dataset, o *nodeOptions) error {
@@ -59,6 +75,11 @@ func checkNodes(_ context.Context, ds *Dataset, o *nodeOptions) error {
 			return err
 		}
 	}
+	if o.FullGraph {
+		if err := o.wholeGraph(ds); err != nil {
+			return err
+		}
+	}
 	switch {
 	case o.Cooperative && o.Accumulate > 1:
 		return errors.New("gnb: Accumulate adds up batches of one worker after the other, and a cooperative batch belongs to all workers together; leave Accumulate out and take a smaller Batch, or leave Cooperative out")
@@ -75,6 +96,29 @@ func checkNodes(_ context.Context, ds *Dataset, o *nodeOptions) error {
 	}
 	if o.Eval != "none" && slices.Contains(evaluated(ds), "val") {
 		return tally.CheckEvaluated(ds, "val", o.BestBy == "loss")
+	}
+	return nil
+}
+
+// wholeGraph refuses options that do not go with FullGraph, and sets those that describe its steps.
+func (o *nodeOptions) wholeGraph(ds *Dataset) error {
+	switch {
+	case ds.Meta.Parts != nil:
+		return fmt.Errorf("gnb: FullGraph reads the features of all nodes in each step, and %s is divided into parts; leave FullGraph (--full-graph) out, or take the undivided dataset", ds.Name())
+	case o.Features == feed.FeaturesOnDisk:
+		return errors.New("gnb: FullGraph reads the features of all nodes in each step, and Features is disk; leave one of them out")
+	case o.Accumulate > 1 || o.VirtualRanks > 1 || o.Cooperative || o.BatchPerWorker > 0:
+		return errors.New("gnb: Accumulate, VirtualRanks, Cooperative and BatchPerWorker divide batches, and with FullGraph a step is the whole graph; leave one of them out")
+	case o.Eval == "sampled":
+		return errors.New(`gnb: Eval is "sampled", and FullGraph samples nothing; evaluate with all neighbours ("full")`)
+	}
+	ids, err := ds.Split("train")
+	if err != nil {
+		return err
+	}
+	o.Batch, o.Digest = max(1, len(ids)), false
+	for i := range o.Fanouts {
+		o.Fanouts[i] = -1
 	}
 	return nil
 }
@@ -109,12 +153,16 @@ type nodeTask struct {
 	o      nodeOptions
 	net    *Net[nn.Model]
 	loader Loader
+	whole  *Batch // the batch of FullGraph, made at the first step
 	loss   func(b *Batch, logits *nn.Tensor) *nn.Loss
 	how    Evaluation
 }
 
 func startNodes(w *Worker, o nodeOptions) (*nodeTask, error) {
 	ds := w.Dataset()
+	if o.Chosen != "" {
+		w.Printf("%s", o.recipeText(o.Model, o.Chosen))
+	}
 	w.feed.noFeatures = o.Embedding > 0
 	t := &nodeTask{w: w, o: o, net: w.Network(o.Model, o.Config(ds, ds.Classes())), loader: w.LoaderOf(o.SamplerOptions, o.OptimizerOptions)}
 	t.loader.InputHalo, t.loader.Cooperative = o.BatchDegrees, o.Cooperative
@@ -147,10 +195,25 @@ func startNodes(w *Worker, o nodeOptions) (*nodeTask, error) {
 func (t *nodeTask) Network() Network { return t.net }
 
 // Batches implements [Task].
-func (t *nodeTask) Batches(int) iter.Seq[*Batch] { return t.w.Batches("train", t.loader) }
+func (t *nodeTask) Batches(int) iter.Seq[*Batch] {
+	if !t.o.FullGraph {
+		return t.w.Batches("train", t.loader)
+	}
+	return func(yield func(*Batch) bool) {
+		if t.whole == nil {
+			t.whole = t.w.FullGraph("train")
+		}
+		yield(t.whole)
+	}
+}
 
 // Steps implements [Task].
-func (t *nodeTask) Steps() int { return t.w.StepsPerEpoch("train", t.loader) }
+func (t *nodeTask) Steps() int {
+	if t.o.FullGraph {
+		return 1
+	}
+	return t.w.StepsPerEpoch("train", t.loader)
+}
 
 // Loss implements [Task].
 func (t *nodeTask) Loss(b *Batch) *nn.Loss { return t.loss(b, t.net.Forward(b)) }

@@ -21,6 +21,9 @@ type ModelOptions struct {
 	Dropout float64 `json:",omitempty" flag:"dropout" help:"dropout probability between layers (default none)"`
 	// InputDropout is the dropout probability of the first layer's input; 0 means none.
 	InputDropout float64 `json:",omitempty" flag:"input-dropout" help:"dropout probability of the first layer's input"`
+	// ScaleInput divides the rows of sparse features by the root mean squares of their elements. Bags of words that were
+	// divided by the sums of their rows, such as those of the citation graphs here, have ones again.
+	ScaleInput bool `json:",omitempty" flag:"scale-input" help:"divide rows of sparse features by their root mean square"`
 	// Heads is the number of attention heads of a GAT, GATv2 or HGT; 0 means 1. Hidden is the width of all heads
 	// together.
 	Heads int `json:",omitempty" flag:"heads" help:"attention heads of gat, gatv2, hgt, sharing --hidden (default 1)" least:"1"`
@@ -261,6 +264,15 @@ type TrainOptions struct {
 	OptimizerOptions
 	EvaluationOptions
 	LaunchOptions
+	// Recipe chooses the options that are zero: "strong" by rules from the dataset's size, degrees, features, label rate and
+	// homophily, and the name of a published set, such as "cora", as its best results were published. "" means the defaults.
+	// See [RecipeFor].
+	Recipe string `json:",omitempty" flag:"recipe" help:"options by rules: strong; or published ones of a set: <cora>"`
+	// Chosen says why the recipe chose what it chose. It is set when the recipe is applied, and keeps it from being applied again.
+	Chosen string `json:",omitempty"`
+	// FullGraph makes each epoch one step over the whole graph, as [Worker.FullGraph] does: Batch is then the whole training
+	// split, and Fanouts take all neighbours. More workers do not make it faster.
+	FullGraph bool `json:",omitempty" flag:"full-graph" help:"one step per epoch over the whole graph"`
 	// Cooperative is the option of [Loader].
 	Cooperative bool `json:",omitempty" flag:"cooperative" help:"workers make one batch together and repeat no work"`
 	// ClassWeights are the weights of the classes in the training loss, one each; nil means that all are 1. See

@@ -173,6 +173,8 @@ func (o *ModelOptions) check(ds *Dataset, l *LaunchOptions) error {
 		return fmt.Errorf(`gnb: Norm is %q; it is "none", "layer" or "batch"`, o.Norm)
 	case o.JK != "" && !slices.Contains(nn.Jumps, o.JK):
 		return fmt.Errorf(`gnb: JK is %q; it is "", "cat", "max", "lstm" or "sum"`, o.JK)
+	case o.ScaleInput && (ds.SparseFeatures == nil || ds.Features != nil || o.Embedding > 0):
+		return fmt.Errorf("gnb: ScaleInput (--scale-input) is for sparse features of %s, and the input is dense or learned; leave it out", ds.Name())
 	case o.Arrangement != "" && o.Arrangement != nn.Strong:
 		return fmt.Errorf(`gnb: Arrangement is %q; it is "" or "strong"`, o.Arrangement)
 	case o.Heads > 0 && o.Hidden%o.Heads != 0:
@@ -203,8 +205,8 @@ func (o *ModelOptions) checkModelReads(model string) error {
 	case o.JK != "" && plus:
 		return fmt.Errorf("gnb: model %s has no jumping knowledge; leave JK (--jk) out", model)
 	}
-	if (model == HGT.name || plus) && (o.Arrangement != "" || o.PreLinear) {
-		return fmt.Errorf("gnb: model %s has an arrangement of its own; leave Arrangement (--arrangement) and PreLinear (--pre-linear) out, or take another model", model)
+	if (model == HGT.name || plus) && (o.Arrangement != "" || o.PreLinear || o.ScaleInput) {
+		return fmt.Errorf("gnb: model %s has an arrangement of its own; leave Arrangement (--arrangement), PreLinear (--pre-linear) and ScaleInput (--scale-input) out, or take another model", model)
 	}
 	return nil
 }
@@ -217,7 +219,7 @@ func (o ModelOptions) Config(ds *Dataset, out int) ModelConfig {
 	}
 	return ModelConfig{
 		In: cmp.Or(o.Embedding, ds.FeatureDim()), Embedding: o.Embedding > 0, Learned: learned, Hidden: cmp.Or(o.Hidden, 64), Out: out, Layers: cmp.Or(o.Layers, 2), Dropout: o.Dropout,
-		EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, Arrangement: o.Arrangement, PreLinear: o.PreLinear, FeedForward: o.FeedForward, JK: o.JK, BatchDegrees: o.BatchDegrees, EdgeWeights: o.EdgeWeights,
+		EdgeDim: ds.EdgeFeatureDim(), Schema: ds.Schema(), Bases: o.Bases, InputDropout: o.InputDropout, ScaleInput: o.ScaleInput, Heads: o.Heads, OutHeads: o.OutHeads, Norm: o.Norm, Residual: o.Residual, Arrangement: o.Arrangement, PreLinear: o.PreLinear, FeedForward: o.FeedForward, JK: o.JK, BatchDegrees: o.BatchDegrees, EdgeWeights: o.EdgeWeights,
 	}
 }
 

@@ -75,6 +75,8 @@ type TaskDef[O any] struct {
 	Check func(ctx context.Context, ds *Dataset, o *O) error
 	// Title is the title of a run that the user has not named; nil means the task's name and the dataset's.
 	Title func(ds *Dataset, o *O) string
+	// prepare changes the options before defaults are filled in and the shared options are checked.
+	prepare func(ds *Dataset, o *O) error
 	// Start makes the task in a worker. Every rank calls it.
 	Start func(w *Worker, o O) (Task, error)
 }
@@ -173,6 +175,11 @@ func (t *TaskOf[O]) complete(ctx context.Context, ds *Dataset, o O) (O, LaunchOp
 	of := t.subject(&o)
 	if ds == nil {
 		return o, LaunchOptions{}, noDataset(t.Name())
+	}
+	if t.def.prepare != nil {
+		if err := t.def.prepare(ds, &o); err != nil {
+			return o, LaunchOptions{}, err
+		}
 	}
 	var d Defaults
 	if t.def.Defaults != nil {

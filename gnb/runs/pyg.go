@@ -21,6 +21,8 @@ func (m *ModelInfo) PyG(weights string) (string, error) {
 		return "", fmt.Errorf("gnb: PyTorch Geometric's %s does not read edge weights, and this model does; train without EdgeWeights to load the weights there", class)
 	case s.Arrangement != "" || s.PreLinear || s.JK == "sum":
 		return "", fmt.Errorf("gnb: PyTorch Geometric's %s does not have the Arrangement, the PreLinear or the sum of jumping knowledge of this model; nn.Between in package graphops/nn tells how its layers and parameters are put together", class)
+	case s.ScaleInput:
+		return "", fmt.Errorf("gnb: this model divides rows of features by their root mean squares, which PyTorch Geometric's %s does not; train without ScaleInput to load the weights there", class)
 	case s.Residual:
 		return "", fmt.Errorf("gnb: PyTorch Geometric's %s has no residual connections; train without Residual to load the weights there", class)
 	case attention && s.OutHeads != 0 && s.OutHeads != max(s.Heads, 1):

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/graphops/encode"
 )
 
 // This file reads tables of many graphs: a table of graphs, whose rows have ids, labels, targets and splits as those of nodes have,
@@ -258,6 +259,22 @@ func (w *within) checkSame(b *batch, i int, said, u, v int32) error {
 		return fault("%s: the row is of the graph %s, and its nodes of the graph %s; correct the row, or skip the column (--kinds)", b.at(i), name(said), name(a))
 	}
 	return nil
+}
+
+// errOneGraph is the error of encodings for tables of one graph.
+var errOneGraph = errors.New("positional encodings are for tables of many graphs (graphs.csv), because new nodes of one graph would change those of old ones; package graphops/encode computes them of a dataset")
+
+// addEncodings adds positional encodings to the features.
+func addEncodings(ctx context.Context, d *dataset.Dataset, o *Options) (*dataset.Dataset, error) {
+	e, err := encode.Parse(o.Encode)
+	if err != nil {
+		return nil, fault("%w", err)
+	}
+	e.Threads = o.Threads
+	if d, err = encode.Add(ctx, d, e); err != nil {
+		return nil, fault("%w", err)
+	}
+	return d, nil
 }
 
 // checkGraphs returns an error unless tables of many graphs fit together.

@@ -139,7 +139,10 @@ func TestESOL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ds := read(t, t.TempDir()+"/esol", f, Options{Kinds: map[string]Kind{"atomic_number": Category}})
+	ds := read(t, t.TempDir()+"/esol", f, Options{Kinds: map[string]Kind{"atomic_number": Category}, Encode: "rw:8,laplacian:2"})
+	if n := len(ds.Meta.FeatureNames); ds.FeatureDim() != n || ds.Meta.FeatureNames[n-1] != "laplacian 2" || ds.Meta.FeatureNames[n-10] != "rw 1" {
+		t.Errorf("with encodings the features are %v", ds.Meta.FeatureNames)
+	}
 	// Sizes of the tables, and the first molecule's measured value and bonds, as their files say.
 	if ds.NumGraphs() != 1128 || ds.Nodes() != 14991 || ds.Edges() != 30856 || !ds.Meta.Undirected || ds.Graphs.Targets.F32[0] != -0.77 || ds.Graphs.Meta.TargetNames[0] != "logsol" || ds.GraphOffsets[1] != 32 {
 		t.Errorf("%s: the first graph has %d nodes and the target %v", ds, ds.GraphOffsets[1], ds.Graphs.Targets.F32[0])

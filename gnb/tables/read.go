@@ -18,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/graphops/encode"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/internal/tabular"
@@ -360,6 +361,11 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	if err := free(dir, o.Replace); err != nil {
 		return nil, err
 	}
+	if o.Encode != "" {
+		if _, err := encode.Parse(o.Encode); err != nil || f.Graphs == "" {
+			return nil, fault("Encode (--encode) is %s: %w", shown(o.Encode), cmp.Or(err, errOneGraph))
+		}
+	}
 	sources, edgeSources, err := f.open(&o)
 	if err != nil {
 		return nil, err
@@ -438,6 +444,11 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	}
 	if of != nil {
 		r.putGraphs(d, of, &o)
+	}
+	if o.Encode != "" {
+		if d, err = addEncodings(ctx, d, &o); err != nil {
+			return nil, err
+		}
 	}
 	d.Meta.Source = "tables " + f.describe()
 	return finish(ctx, dir, d, r, all, &o)

@@ -196,6 +196,9 @@ type Options struct {
 	Seed uint64
 	// Recipe is applied instead of a fitted one; the options above but Name are ignored then.
 	Recipe *Recipe
+	// Encode adds positional encodings to the features of nodes, as a list for [encode.Parse] such as "rw:16,laplacian:8". It is
+	// for datasets of many graphs; others grow by [Append], which would change the encodings of old nodes.
+	Encode string
 	// Replace replaces a directory that was made of tables before.
 	Replace bool
 	// Threads is the number of threads that build the graph; 0 means GOMAXPROCS. It changes no bit of the result.

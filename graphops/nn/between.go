@@ -32,6 +32,7 @@ type Between struct {
 
 	Dropout      float64
 	InputDropout float64
+	ScaleInput   bool
 	Residual     bool
 	Activation   string // "" and "relu", or "elu"
 	Jump         string // "" or the jumping knowledge: one of [Jumps]
@@ -50,7 +51,7 @@ func NewBetween(s ModelConfig) Between {
 		fail("NewBetween", "ModelConfig.FeedForward is set, but this model has no feed-forward parts; take a GINE, GatedGCN or PNA, or leave it out")
 	}
 	m := Between{
-		Norms: newNorms(s.Norm, s.Layers-1, s.Hidden), Dropout: s.Dropout, InputDropout: s.InputDropout,
+		Norms: newNorms(s.Norm, s.Layers-1, s.Hidden), Dropout: s.Dropout, InputDropout: s.InputDropout, ScaleInput: s.ScaleInput,
 		Residual: s.Residual, Activation: s.Activation, Jump: s.JK, hidden: s.Hidden,
 	}
 	if s.PreLinear {
@@ -93,6 +94,9 @@ func newNorms(norm string, n, cols int) []Module {
 
 // Around runs layer i of layers, with the operations before and after it.
 func (m *Between) Around(f *Fwd, i, layers int, b *Block, h *Tensor, layer func(f *Fwd, b *Block, h *Tensor) *Tensor) *Tensor {
+	if i == 0 && m.ScaleInput && h.Sparse() {
+		h = f.UnitRows(h)
+	}
 	if i == 0 && m.InputDropout > 0 {
 		h = f.Dropout(h, m.InputDropout)
 	}

@@ -18,6 +18,9 @@ type ModelConfig struct {
 	// InputDropout is the dropout probability for the first layer's input. Together with Dropout it
 	// is dropout before each layer, as Kipf and Veličković use it.
 	InputDropout float64 `json:"input_dropout,omitempty"`
+	// ScaleInput divides the rows of sparse features by the root mean squares of their elements ([tensor.Fwd.UnitRows]), so
+	// that words count alike in long and in short texts. Other features are not changed.
+	ScaleInput bool `json:"scale_input,omitempty"`
 	// EdgeDim is the number of features of an edge that a GATv2, GINE, GatedGCN or PNA uses, 0 for none. gnb.Train sets it to
 	// the dataset's.
 	EdgeDim int `json:"edge_dim,omitempty"`

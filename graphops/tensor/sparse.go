@@ -171,6 +171,33 @@ func (f *Fwd) sparseDropout(x *Tensor, k ops.DropoutKey) *Tensor {
 	return &Tensor{f: f, pass: f.pass, rows: x.rows, cols: x.cols, sp: x.sp, sparse: &sparse{b, v}}
 }
 
+// UnitRows divides each row of a sparse x by the root mean square of its elements that are stored: a bag of words that was
+// divided by the sum of its row has ones again, whatever the row's length. A row without elements, or whose elements are all 0,
+// stays. It is as sparse as x, in the same space. It panics for an x that is not sparse ([Tensor.Sparse]).
+func (f *Fwd) UnitRows(x *Tensor) *Tensor {
+	f.check("UnitRows", x)
+	if !x.Sparse() {
+		fail("UnitRows", "x is %s, stored by all of its elements; it takes a tensor of SparseInput", x.shape())
+	}
+	b, v := x.sparse.b, x.sparse.values
+	if v.N == 0 { // all elements are 1, or there are none
+		return x
+	}
+	const least = 1e-24 // of a mean square; below it a row stays 0
+	n := b.NumEdges()
+	each, rows := f.mem.get(n), f.mem.get(3*x.rows)
+	squares, mean, variance, inverse := each.buf(n), rows.buf(3*x.rows).Slice(0, x.rows), rows.buf(3*x.rows).Slice(x.rows, 2*x.rows), rows.buf(3*x.rows).Slice(2*x.rows, 3*x.rows)
+	f.be.Binary(ops.MulOp, squares, v, v, false)
+	f.be.Segment(ops.Mean, mean, ops.Buffer{}, b, squares, 1, false)
+	f.be.ColInverses(variance, inverse, mean, 1, least)
+	f.be.SegmentGrad(ops.Sum, squares, inverse, ops.Buffer{}, b, 1, false) // the factor of each element
+	to := f.mem.get(n).buf(n)
+	f.be.Binary(ops.MulOp, to, v, squares, false)
+	f.mem.put(each)
+	f.mem.put(rows)
+	return &Tensor{f: f, pass: f.pass, rows: x.rows, cols: x.cols, sp: x.sp, sparse: &sparse{b, to}}
+}
+
 // sparseProduct is out = x·w, + out with acc, of a sparse x and w [x.cols,n], or
 // x·wᵀ with t and w [n,x.cols].
 func (f *Fwd) sparseProduct(out ops.Buffer, x *Tensor, w ops.Buffer, n int, t, acc bool) {

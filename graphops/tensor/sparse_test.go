@@ -114,3 +114,56 @@ func TestSparseGather(t *testing.T) {
 	}()
 	f.Gather(x, []int32{4})
 }
+
+// UnitRows gives a bag of words that was divided by the sums of its rows its ones again, row by row, and keeps zeros, spaces and
+// rows without elements.
+func TestUnitRows(t *testing.T) {
+	t.Parallel()
+	f := tensor.NewFwd(tensor.Config{})
+	sp := &tensor.Space{Start: 10}
+	x := f.SparseInput(4, 3, []int64{0, 2, 2, 5, 6}, []int32{0, 2, 0, 1, 2, 1}, []float32{.5, .5, 3, -4, 5, 0}, sp)
+	y := f.UnitRows(x)
+	if !y.Sparse() || y.Space() != sp {
+		t.Errorf("the result is sparse %v, in %v", y.Sparse(), y.Space())
+	}
+	rms := float32(math.Sqrt(50. / 3))
+	want := []float32{1, 0, 1, 0, 0, 0, 3 / rms, -4 / rms, 5 / rms, 0, 0, 0}
+	for i, v := range y.Data() {
+		if math.Abs(float64(v-want[i])) > 1e-6 {
+			t.Fatalf("the rows are %v, want %v", y.Data(), want)
+		}
+	}
+	part := f.UnitRows(f.Rows(f.SparseInput(4, 3, []int64{0, 2, 2, 5, 6}, []int32{0, 2, 0, 1, 2, 1}, []float32{.5, .5, 3, -4, 5, 0}, sp), 2, 4)).Data()
+	if !slices.Equal(part, y.Data()[6:]) {
+		t.Errorf("rows 2 and 3 alone are %v, of all rows %v", part, y.Data()[6:])
+	}
+	ones := f.SparseInput(1, 2, []int64{0, 1}, []int32{1}, nil, &tensor.Space{})
+	if got := f.UnitRows(ones).Data(); !slices.Equal(got, []float32{0, 1}) {
+		t.Errorf("a bag of ones is %v", got)
+	}
+}
+
+// A matrix that stays from pass to pass has the products and the gradient of one that is given in each pass.
+func TestCompressedInput(t *testing.T) {
+	t.Parallel()
+	indptr, indices, values := []int64{0, 2, 2, 3}, []int32{0, 2, 1}, []float32{2, 3, -1}
+	kept := tensor.NewCompressed(3, 3, indptr, indices, values)
+	f := tensor.NewFwd(tensor.Config{})
+	run := func(input func() *tensor.Tensor) (y, dw []float32) {
+		f.Reset(tensor.Config{Grad: true})
+		w := f.Leaf(2, 3, []float32{1, 2, 3, 4, 5, 6}, nil)
+		out := f.Linear(input(), w, nil)
+		y = slices.Clone(out.Data())
+		if err := f.SumAll(f.Mul(out, out)).Backward(); err != nil {
+			t.Fatal(err)
+		}
+		return y, slices.Clone(w.Grad())
+	}
+	y, dw := run(func() *tensor.Tensor { return f.SparseInput(3, 3, indptr, indices, values, &tensor.Space{}) })
+	for pass := range 3 {
+		y2, dw2 := run(func() *tensor.Tensor { return f.CompressedInput(kept, &tensor.Space{}) })
+		if !slices.Equal(y, y2) || !slices.Equal(dw, dw2) {
+			t.Fatalf("pass %d: %v and %v, want %v and %v", pass, y2, dw2, y, dw)
+		}
+	}
+}

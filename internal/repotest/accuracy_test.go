@@ -23,8 +23,12 @@ func TestAccuracyPage(t *testing.T) {
 	set := ""
 	for _, id := range keys(t, text) {
 		r := rows[id]
-		if len(r.Test) != 10 {
-			t.Errorf("%s has %d results, want 10", id, len(r.Test))
+		seeds := ""
+		switch n := len(r.Test); {
+		case n < 3 || n > 10:
+			t.Errorf("%s has %d results, want 10, or at least 3 of a row that takes hours", id, n)
+		case n < 10:
+			seeds = fmt.Sprintf(" (%d of 10)", n)
 		}
 		shown := r.Set
 		if shown == set {
@@ -34,7 +38,7 @@ func TestAccuracyPage(t *testing.T) {
 		if r.Published == "" || r.Source == "" {
 			t.Errorf("%s has no published value and source", id)
 		}
-		fmt.Fprintf(&b, "| %s | %s | `%s` | %.1f ± %.1f | %s | %s |\n", shown, r.Model, r.Command, r.Mean, r.Deviation, r.Published, r.Source)
+		fmt.Fprintf(&b, "| %s | %s | `%s` | %.1f ± %.1f%s | %s | %s |\n", shown, r.Model, r.Command, r.Mean, r.Deviation, seeds, r.Published, r.Source)
 	}
 	compare(t, "accuracy.md", "table", b.String())
 }

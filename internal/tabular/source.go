@@ -14,8 +14,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,6 +66,18 @@ func (m *Meter) WasRead(folder, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.read[filepath.Join(folder, name)]
+}
+
+// Take adds what another meter has counted, and the files that it knows as read.
+func (m *Meter) Take(o *Meter) {
+	o.mu.Lock()
+	read := slices.Collect(maps.Keys(o.read))
+	o.mu.Unlock()
+	for _, path := range read {
+		m.Note(path)
+	}
+	m.Total.Add(o.Total.Load())
+	m.add(int(o.Done.Load()))
 }
 
 // progressStep is the number of bytes between two progress reports.

@@ -1,6 +1,7 @@
 package tabular
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,10 @@ func parseRows(b Block, missing bool) (piece, error) {
 		if len(Trim(line)) == 0 && (p.Cols > 1 || !missing) {
 			return nil
 		}
-		n := 0
+		n, last := 0, byte(0)
+		if end := bytes.TrimRight(line, " \t"); missing && len(end) > 0 {
+			last = end[len(end)-1]
+		}
 		for {
 			text, rest := Field(line)
 			x, ok := float32(math.NaN()), true
@@ -71,6 +75,10 @@ func parseRows(b Block, missing bool) (piece, error) {
 				break
 			}
 			line = rest
+		}
+		if last == ',' || last == ';' { // nothing after the last separator is a value too
+			p.Values = append(p.Values, float32(math.NaN()))
+			n++
 		}
 		if p.Rows == 0 {
 			p.Cols, p.first = n, number

@@ -41,6 +41,7 @@ func runConvert(ctx context.Context, args []string, out *cli.Output) error {
 	fs.StringVar(&o.Name, "name", "", "`name` of the dataset in a folder (default SRC's name)")
 	fs.BoolVar(&o.Undirected, "undirected", false, "add the reverse of every edge")
 	fs.StringVar(&o.Features, "features", "", "other features: `FILE.npy`, one-hot:FILE.csv, random:DIM, degree or constant")
+	fs.StringVar(&o.Encode, "encode", "", "positional `encodings`, such as rw:16,laplacian:8")
 	fs.StringVar(&o.Split, "split", "", "`split`: random, stratified, folds:K, or a file of indices")
 	fs.StringVar(&o.FeatureType, "feature-type", "", "`type` of dense features, f32 or f16 (default SRC's)")
 	fs.StringVar(&o.EdgeFeatures, "edge-features", "", "features of edges: `FILE.npy`, columns of edges.csv, or all")

@@ -17,7 +17,18 @@ import (
 type look struct {
 	shape     graphops.Shape
 	homophily *graphops.Homophily // nil without labels
-	classes   []classesOf
+	// rows is what splits divide: nodes or graphs. classes, targets and duplicates are of them.
+	rows       string
+	classes    []classesOf
+	graphs     *dataset.GraphSizes // of a dataset of many graphs
+	targets    []targetsOf
+	duplicates *dataset.Duplicates // nil without features
+}
+
+// targetsOf describes the targets of a split.
+type targetsOf struct {
+	Split   string                `json:"split"`
+	Targets []dataset.TargetRange `json:"targets"`
 }
 
 // homophilyRow is a [graphops.Homophily] in the JSON result, with null for what nothing counts for.
@@ -51,8 +62,28 @@ func lookOf(ctx context.Context, ds *dataset.Dataset) (*look, error) {
 		if ds.Labels != nil {
 			h := ds.Graph.Homophily(ds.Labels)
 			l.homophily = &h
-			l.classes, err = classesOfSplits(ds)
 		}
+		of := ds
+		if l.rows = "nodes"; ds.Graphs != nil {
+			sizes := ds.GraphSizes()
+			of, l.rows, l.graphs = ds.Graphs, "graphs", &sizes
+		}
+		if of.Labels != nil {
+			if l.classes, err = classesOfSplits(of); err != nil {
+				return err
+			}
+		}
+		if of.Targets != nil {
+			l.targets = append(l.targets, targetsOf{"", of.TargetRanges(nil)})
+			for _, name := range of.SplitNames() {
+				ids, err := of.Split(name)
+				if err != nil {
+					return err
+				}
+				l.targets = append(l.targets, targetsOf{name, of.TargetRanges(ids)})
+			}
+		}
+		l.duplicates, err = ds.Duplicates(ctx)
 		return err
 	})
 	return l, err
@@ -85,7 +116,18 @@ func (l *look) addTo(result map[string]any) {
 	result["shape"] = l.shape
 	if h := l.homophily; h != nil {
 		result["homophily"] = homophilyRow{runfile.Number(h.Edge), runfile.Number(h.Node), runfile.Number(h.Adjusted), h.Edges, h.Nodes}
+	}
+	if l.classes != nil {
 		result["classes_of_splits"] = l.classes
+	}
+	if l.graphs != nil {
+		result["graph_sizes"] = l.graphs
+	}
+	if l.targets != nil {
+		result["targets_of_splits"] = l.targets
+	}
+	if l.duplicates != nil {
+		result["duplicates"] = l.duplicates
 	}
 }
 
@@ -95,6 +137,9 @@ func (l *look) String() string {
 		return "  the edges are in parts or at servers, so the graph's shape is not read\n"
 	}
 	var s strings.Builder
+	if l.graphs != nil {
+		fmt.Fprintf(&s, "  %s\n", l.graphs)
+	}
 	for line := range strings.SplitSeq(l.shape.String(), "\n") {
 		fmt.Fprintf(&s, "  %s\n", line)
 	}
@@ -111,12 +156,56 @@ func (l *look) String() string {
 			most = max(most, n)
 		}
 		if present == 0 {
-			fmt.Fprintf(&s, "  classes in %s: no node has a label\n", c.Split)
+			fmt.Fprintf(&s, "  classes in %s: no %s has a label\n", c.Split, strings.TrimSuffix(l.rows, "s"))
 			continue
 		}
-		fmt.Fprintf(&s, "  classes in %s: %d of %d, with %d to %d nodes each", c.Split, present, len(c.Count), least, most)
+		fmt.Fprintf(&s, "  classes in %s: %d of %d, with %d to %d %s each", c.Split, present, len(c.Count), least, most, l.rows)
 		if c.Unlabeled > 0 {
-			fmt.Fprintf(&s, "; %d nodes without a label", c.Unlabeled)
+			fmt.Fprintf(&s, "; %d %s without a label", c.Unlabeled, l.rows)
+		}
+		s.WriteString("\n")
+	}
+	for _, t := range l.targets {
+		where := ""
+		if t.Split != "" {
+			where = " in " + t.Split
+		}
+		for k, r := range t.Targets {
+			if k == shownTargets {
+				fmt.Fprintf(&s, "  %d more targets%s\n", len(t.Targets)-k, where)
+				break
+			}
+			fmt.Fprintf(&s, "  target%s %s\n", where, r)
+		}
+	}
+	if d := l.duplicates; d != nil {
+		s.WriteString(describeDuplicates(d))
+	}
+	return s.String()
+}
+
+// shownTargets is the number of targets that are shown of each split; the JSON result has all.
+const shownTargets = 5
+
+func describeDuplicates(d *dataset.Duplicates) string {
+	var s strings.Builder
+	what, empty := "nodes with the features of an earlier one", "nodes whose features are all 0"
+	if d.What == "graphs" {
+		what, empty = "graphs equal to an earlier one", "graphs without nodes"
+	}
+	fmt.Fprintf(&s, "  %s: %d of %d", what, d.Copies, d.Searched)
+	if d.Empty > 0 {
+		fmt.Fprintf(&s, "; %s: %d", empty, d.Empty)
+	}
+	s.WriteString("\n")
+	for _, l := range d.Leaks {
+		equal := "equal one"
+		if d.What == "nodes" {
+			equal = "have the features of one"
+		}
+		fmt.Fprintf(&s, "  leak: %d %s of %s %s of %s", l.Rows, d.What, l.Split, equal, l.Of)
+		if l.OtherLabel > 0 {
+			fmt.Fprintf(&s, ", %d of them with another label", l.OtherLabel)
 		}
 		s.WriteString("\n")
 	}

@@ -37,6 +37,8 @@ type task struct {
 	// train trains on it.
 	train func(ctx context.Context, ds *dataset.Dataset) (*runs.Run, error)
 
+	// hint says what another way of training would add, "" if nothing.
+	hint func(ds *dataset.Dataset) string
 	// sets says that a dataset can have several sets of splits for the task, of which --split chooses one.
 	sets bool
 	// metric returns the metric that measures the task on a dataset unless the user names one; nil is that of nodes.
@@ -75,6 +77,7 @@ func newTask(name string) (*task, error) {
 				return gnb.Train(ctx, ds, model, o.TrainOptions)
 			},
 			finish: func(fs *flag.FlagSet, ds *dataset.Dataset) error { _, err := o.Finish(fs, ds); return err },
+			hint:   func(ds *dataset.Dataset) string { return o.RecipeHint(ds, model.Name()) },
 			search: func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
 				return sweep.Run(ctx, ds, model, func(t *sweep.Trial) gnb.TrainOptions { return trial(t).options.(*options.Nodes).TrainOptions }, so)
 			},

@@ -86,6 +86,11 @@ func runTrain(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	out.Result(result)
 	out.Printf("%s\n", run)
+	if t.hint != nil {
+		if hint := t.hint(ds); hint != "" {
+			out.Printf("%s\n", hint)
+		}
+	}
 	return nil
 }
 

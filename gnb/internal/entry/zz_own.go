@@ -37,6 +37,7 @@ gnb/internal/getdata
 gnb/internal/live
 gnb/internal/onranks
 gnb/internal/plane
+gnb/internal/recipe
 gnb/internal/recorder
 gnb/internal/runfile
 gnb/internal/runtest
@@ -70,6 +71,7 @@ graphops/dataset/registry
 graphops/dataset/registry/get
 graphops/datasets
 graphops/divided
+graphops/encode
 graphops/hotness
 graphops/kge
 graphops/metrics

@@ -22,6 +22,7 @@
 //
 // A dataset with a class for each node but no split gets ten random splits: see [RandomSplits]. One with numbers to predict
 // and no split gets one at random: 60 % of the nodes with a target for train, 20 % for val and 20 % for test.
+// Options.Split replaces the splits of the input.
 //
 // A note names the files of a folder that were not read.
 //
@@ -69,6 +70,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/graphops/encode"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/internal/tabular"
@@ -90,10 +92,13 @@ type Options struct {
 	// "labels" and "attributes" leave out the nodes' attributes and labels.
 	Features string
 	// Split divides the nodes, or the graphs of a dataset of many: "random:TRAIN,VAL,TEST" by shares; "stratified:TRAIN,VAL,TEST"
-	// the same for each class; "folds:K" makes K sets of splits, of which set k tests on fold k and validates on the next; a
+	// the same for each class; "folds:K" makes K sets of splits, of which set k tests on fold k and validates on the next;
+	// "per-class:TRAIN,VAL,TEST" makes ten sets of TRAIN nodes of each class and VAL and TEST others (see [DrawSplits]); a
 	// file or folder has lists of indices from 0: see [readSplits]. "" keeps the splits of the input. Graphs without any get
 	// 80 % train, 10 % val and 10 % test, of each class if they have classes.
 	Split string
+	// Encode adds positional encodings to the features, as a list for [encode.Parse]: "rw:16,laplacian:8".
+	Encode string
 	// FeatureType is the stored type of dense features: see [dataset.WriteOptions].
 	FeatureType string
 	// EdgeFeatures and EdgeTimes are features and times of the edges: "FILE.npy", an array [edges, any]
@@ -277,6 +282,7 @@ type folderReader interface {
 func Formats() []Reader {
 	return []Reader{
 		tuReader{},
+		graphFolderReader{},
 		saintReader{},
 		sageReader{},
 		ogbReader{},
@@ -327,6 +333,11 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	}
 	if err := dataset.CheckFeatureType(o.EdgeFeatureType); err != nil {
 		return Stats{}, tabular.Errorf("--edge-feature-type: %w", err)
+	}
+	if o.Encode != "" {
+		if _, err := encode.Parse(o.Encode); err != nil {
+			return Stats{}, tabular.Errorf("--encode: %w", err)
+		}
 	}
 	if _, err := os.Lstat(dst); err == nil {
 		return Stats{}, tabular.Errorf("%s: %w; remove it or choose another directory", dst, fs.ErrExist)
@@ -477,8 +488,8 @@ func finish(ctx context.Context, d *dataset.Dataset, s *source, r Reader, m *tab
 	if d.Graphs != nil && o.LargestComponent {
 		return nil, tabular.Errorf("%s has many graphs; --largest-component is for one graph", s.Path)
 	}
-	if (o.Features == onlyLabels || o.Features == onlyAttributes) && r.Name() != "tu" {
-		return nil, tabular.Errorf("--features %s is for TU folders of many graphs, and these files are of the format %s", o.Features, r.Name())
+	if (o.Features == onlyLabels || o.Features == onlyAttributes) && r.Name() != "tu" && !(d.Graphs != nil && r.Name() == "ogb" && o.Features == onlyAttributes) {
+		return nil, tabular.Errorf("--features %s is for TU folders, and attributes for OGB's folders of many graphs; these files are of the format %s", o.Features, r.Name())
 	}
 	if o.Features != "" && o.Features != onlyLabels && o.Features != onlyAttributes {
 		d.Meta.FeatureNames = nil
@@ -500,11 +511,17 @@ func finish(ctx context.Context, d *dataset.Dataset, s *source, r Reader, m *tab
 	}
 	if o.LargestComponent {
 		nodes := d.Nodes()
-		var err error
 		if d, err = d.Subset(dataset.LargestComponent(d.Graph)); err != nil {
 			return nil, err
 		}
 		how += fmt.Sprintf(", largest component (%d of %d nodes)", d.Nodes(), nodes)
+	}
+	if o.Encode != "" {
+		var err error
+		if d, err = addEncodings(ctx, d, o); err != nil {
+			return nil, err
+		}
+		how += ", encodings " + o.Encode
 	}
 	split, err := addSplits(ctx, d, m, o)
 	if err != nil {

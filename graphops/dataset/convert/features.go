@@ -7,10 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/graphops/encode"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/internal/tabular"
@@ -148,6 +151,7 @@ const (
 	siteFeatures = iota
 	siteSplit
 	siteTargets
+	siteSplitSizes
 )
 
 // splitTargets divides the nodes with a target into train, val and test, by the seed and each node's number alone.
@@ -230,6 +234,30 @@ func RandomSplits(d *dataset.Dataset, sets, train, val int, seed uint64) error {
 		}
 	}
 	return nil
+}
+
+// addEncodings adds positional encodings to the features.
+func addEncodings(ctx context.Context, d *dataset.Dataset, o Options) (*dataset.Dataset, error) {
+	e, err := encode.Parse(o.Encode)
+	if err != nil {
+		return nil, tabular.Errorf("--encode: %w", err)
+	}
+	report, done := o.stage("encode"), atomic.Int64{}
+	total := int64(d.Nodes())
+	if e.Steps > 0 && e.Laplacian > 0 {
+		total *= 2
+	}
+	var mu sync.Mutex
+	e.Threads, e.Progress = o.Threads, func(nodes int) {
+		mu.Lock()
+		defer mu.Unlock()
+		report(done.Add(int64(nodes)), total)
+	}
+	d, err = encode.Add(ctx, d, e)
+	if err != nil {
+		return nil, tabular.Errorf("--encode %s: %w", o.Encode, err)
+	}
+	return d, nil
 }
 
 // largestDegree is the largest in-degree with a column of its own, unless the option names another.

@@ -2,7 +2,9 @@ package convert
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -23,7 +25,7 @@ import (
 func readAnswers(ctx context.Context, f *tabular.File, graphs *dataset.Dataset, column string, asNumbers bool, o Options) error {
 	where := filepath.Base(f.Path)
 	if asNumbers = o.numberKind(column) || asNumbers; !asNumbers {
-		w := &answerWords{terms: tabular.NewTerms(), missing: columns.NewMissing(o.Missing, o.Present)}
+		w := newAnswerWords(o)
 		wide, err := w.read(ctx, f, o.Threads)
 		if err != nil {
 			return err
@@ -59,6 +61,7 @@ type answerWords struct {
 	line    []int64  // the first line of each
 	y       []int32
 	unknown tabular.Unknown
+	column  string
 }
 
 // read reads the words. wide reports that a line has several columns; the rest is not read then.
@@ -70,7 +73,6 @@ func (w *answerWords) read(ctx context.Context, f *tabular.File, threads int) (w
 		wide  bool
 	}
 	blank := int64(0)
-	var y tabular.Pile[int32]
 	err = tabular.EachBlock(ctx, f, threads, func(b tabular.Block) (lines, error) {
 		l := lines{first: b.Line}
 		err := b.Lines(func(line []byte, _ int64) error {
@@ -95,28 +97,38 @@ func (w *answerWords) read(ctx context.Context, f *tabular.File, threads int) (w
 				continue
 			case blank > 0:
 				return f.Wrong("line %d is empty; each graph has a line, in which ? or nan is an unknown label", blank)
-			case y.N == MaxNodes:
+			case len(w.y) == MaxNodes:
 				return f.Wrong("line %d: there are more graphs than %d", line, MaxNodes)
 			}
-			word := string(text)
-			if word != "-1" && w.missing.Label(word) {
-				w.unknown.Add(word)
-				y.Add(-1)
-				continue
+			if err := w.add(string(text), line); err != nil {
+				return f.Wrong("%w", err)
 			}
-			k, full := w.terms.Add(word)
-			if full {
-				return f.Wrong("there are 4 GiB of labels")
-			}
-			if int(k) == len(w.all) {
-				w.all, w.line = append(w.all, word), append(w.line, line)
-			}
-			y.Add(k)
 		}
 		return nil
 	})
-	w.y = y.Flat()
 	return wide, err
+}
+
+func newAnswerWords(o Options) *answerWords {
+	return &answerWords{terms: tabular.NewTerms(), missing: columns.NewMissing(o.Missing, o.Present)}
+}
+
+// add takes the label of the next graph.
+func (w *answerWords) add(word string, line int64) error {
+	if word == "" || word != "-1" && w.missing.Label(word) {
+		w.unknown.Add(word)
+		w.y = append(w.y, -1)
+		return nil
+	}
+	k, full := w.terms.Add(word)
+	if full {
+		return errors.New("there are 4 GiB of labels")
+	}
+	if int(k) == len(w.all) {
+		w.all, w.line = append(w.all, word), append(w.line, line)
+	}
+	w.y = append(w.y, k)
+	return nil
 }
 
 // numeric reports whether the labels are numbers of which some have fractions.
@@ -151,7 +163,7 @@ func (w *answerWords) store(f *tabular.File, graphs *dataset.Dataset, where stri
 	}
 	if !o.ManyClasses {
 		if err := columns.CheckClasses(int64(len(w.all)), known); err != nil {
-			return f.Wrong("%w; if the labels are numbers to predict, --kinds graph_labels=target makes targets of them", err)
+			return f.Wrong("%w; if the labels are numbers to predict, --kinds %s=target makes targets of them", err, cmp.Or(w.column, "graph_labels"))
 		}
 	}
 	values := make([]float64, len(w.all))

@@ -16,7 +16,7 @@ var _ folderReader = ogbReader{}
 // num-node-list.csv.gz, node-feat.csv.gz (may be missing) and node-label.csv.gz, or raw/data.npz
 // and node-label.npz (papers100M), with split/SCHEME/train, valid and test.csv.gz. --name chooses
 // between several schemes. Edges are read as listed. OGB's loader adds the opposite edges of the
-// products and proteins graphs; use --undirected for that.
+// products and proteins graphs; use --undirected for that. Folders of many graphs are read as ogb_graphs.go says.
 //
 // Source: W. Hu et al., Open Graph Benchmark, NeurIPS 2020, arXiv:2005.00687,
 // and ogb/io/read_graph_raw.py.
@@ -28,15 +28,18 @@ func (ogbReader) Name() string { return "ogb" }
 func (ogbReader) Folder() bool { return true }
 
 func (ogbReader) About() string {
-	return "an OGB folder: raw/edge.csv.gz (or raw/data.npz), raw/node-label.csv.gz, split/SCHEME/train.csv.gz, …"
+	return "an OGB folder: raw/edge.csv.gz (or raw/data.npz), raw/node-label.csv.gz or graph-label.csv.gz, split/SCHEME/train.csv.gz, …"
 }
 
 func (ogbReader) detect(s *source) bool {
 	return slices.Contains(s.Dirs, "raw") && (slices.Contains(s.Dirs, "split") ||
-		s.Find("raw/edge.csv.gz", "raw/edge.csv", "raw/data.npz", "raw/num-node-list.csv.gz", "raw/node-label.csv.gz") != "")
+		s.Find("raw/edge.csv.gz", "raw/edge.csv", "raw/data.npz", "raw/num-node-list.csv.gz", "raw/node-label.csv.gz", "raw/graph-label.csv.gz", "raw/graph-label.csv") != "")
 }
 
 func (ogbReader) read(ctx context.Context, s *source, o Options) (*dataset.Dataset, error) {
+	if isOGBGraphs(s) {
+		return ogbGraphs(ctx, s, o)
+	}
 	scheme, err := s.ogbScheme(o)
 	if err != nil {
 		return nil, err
@@ -105,7 +108,7 @@ func ogbCount(ctx context.Context, s *source, name, what string, o Options) (int
 	err = tabular.ReadWholes(ctx, f, o.Threads, func(number int64, values []int64) error {
 		for _, n := range values {
 			if seen {
-				return f.Wrong("line %d: the folder holds several graphs; datasets of one graph are read", number)
+				return f.Wrong("line %d: the folder holds several graphs, and labels of nodes; of many graphs, labels of graphs are read (raw/graph-label.csv.gz)", number)
 			}
 			if n < 0 {
 				return f.Wrong("line %d: the number is %d", number, n)

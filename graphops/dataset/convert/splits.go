@@ -14,8 +14,27 @@ import (
 
 // checkSplit checks the value of --split before any file is read.
 func checkSplit(spec string) error {
+	if text, ok := strings.CutPrefix(spec, "per-class:"); ok {
+		_, err := perClass(text)
+		return err
+	}
 	_, _, err := randomSplit(spec)
 	return err
+}
+
+// perClass reads the sizes of a split per-class:TRAIN,VAL,TEST; without TEST all others are for the test.
+func perClass(text string) (s SplitSizes, err error) {
+	to := []*int{&s.Train, &s.Val, &s.Test}
+	parts := strings.Split(text, ",")
+	for i, part := range parts {
+		if i < len(to) {
+			*to[i], err = strconv.Atoi(strings.TrimSpace(part))
+		}
+		if err != nil || len(parts) < 2 || len(parts) > 3 || *to[i] < 0 || i != 1 && *to[i] == 0 {
+			return s, tabular.Errorf("--split per-class:%s: give the train nodes of each class, and the val and test nodes of all, as in per-class:20,500,1000; without the last all others are for the test", text)
+		}
+	}
+	return s, nil
 }
 
 // randomSplit reads a split at random; ok is false for the path of a file or folder.
@@ -69,6 +88,13 @@ func addSplits(ctx context.Context, d *dataset.Dataset, m *tabular.Meter, o Opti
 	if spec == "" {
 		return "", nil
 	}
+	if text, ok := strings.CutPrefix(spec, "per-class:"); ok {
+		sizes, err := perClass(text)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf(", split %s, seed %d", spec, o.Seed), DrawSplits(of, sizes, o.Seed)
+	}
 	random, ok, err := randomSplit(spec)
 	switch {
 	case err != nil:
@@ -96,13 +122,16 @@ var splitWords = map[string]string{"train": "train", "training": "train", "val":
 // readSplits reads splits of n nodes or graphs, counted from 0: a JSON file, or a folder with a list for each split, one index a
 // line, in train, val and test with the ending .txt or .csv, also compressed; train@1 and so on are further sets.
 //
+// A .npz file has the arrays train, val (or valid) and test with indices; train_mask, … with masks, and train_masks, …
+// [sets, n] with those of several sets.
+//
 // The JSON is an object with the lists train, val (valid, validation) and test, or an array of such objects, one for each set.
 // As in the files of F. Errica et al. (A fair comparison of graph neural networks, ICLR 2020, arXiv:1912.09893), train and
 // validation can be in the first element of a list "model_selection".
 func readSplits(ctx context.Context, path string, n int, m *tabular.Meter, o Options) (map[string][]int32, error) {
 	s, err := newSource(path, m)
 	if err != nil {
-		return nil, tabular.Errorf("--split is %q, which is neither random, stratified or folds:K, nor the path of a file or folder: %w", path, err)
+		return nil, tabular.Errorf("--split is %q, which is neither random, stratified, folds:K or per-class:TRAIN,VAL,TEST, nor the path of a file or folder: %w", path, err)
 	}
 	r := &splitReader{n: n, splits: map[string][]int32{}}
 	if s.Dir {
@@ -164,8 +193,12 @@ func (r *splitReader) file(s *source, o Options) error {
 		return err
 	}
 	defer f.Close()
+	if tabular.HasEnding(s.Path, ".npz") {
+		r.splits, err = npzSplits(s.Path, r.n)
+		return err
+	}
 	if !tabular.HasEnding(s.Path, ".json") {
-		return f.Wrong("splits are read from a .json file or from a folder with train.txt, val.txt and test.txt")
+		return f.Wrong("splits are read from a .json or .npz file, or from a folder with train.txt, val.txt and test.txt")
 	}
 	j := tabular.NewJSON(f, f.Wrong)
 	c, err := j.Peek()

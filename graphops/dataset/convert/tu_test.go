@@ -116,6 +116,11 @@ func TestTUFolder(t *testing.T) {
 	if all := strings.Join(said, "\n"); !strings.Contains(all, "the first is graph 3, which line 6 passes over") || !strings.Contains(all, `labels that are "?" are unknown`) {
 		t.Errorf("it says %s", all)
 	}
+	e, _ := converted(t, putFile(t, tuFiles()), Options{Features: "degree", Encode: "rw:4,laplacian:1"})
+	if e.FeatureDim() != 3+5 || !slices.Equal(e.Meta.FeatureNames[2:4], []string{"degree=2", "rw 1"}) {
+		t.Errorf("%s: with encodings the features are %v", e, e.Meta.FeatureNames)
+	}
+	refused(t, putFile(t, tuFiles()), Options{Encode: "rw:none"}, "--encode", "rw:STEPS")
 	// Numbers with fractions are targets, as are whole ones that --kinds says are numbers.
 	files := tuFiles()
 	files["D_graph_labels.txt"] = "1.5\n-2\nnan\n0\n"
@@ -168,7 +173,7 @@ func TestHostileTU(t *testing.T) {
 		"edge labels":        {"D_edge_labels.txt", "1\n", Options{}, "it has 1 rows, but there are 6 edges"},
 		"a share":            {"x", "", Options{Split: "random:0.5,0.5"}, "give the shares of train, val and test"},
 		"two folds":          {"x", "", Options{Split: "folds:2"}, "from 3 to 1000"},
-		"no splits":          {"x", "", Options{Split: "randomly"}, "neither random, stratified or folds:K"},
+		"no splits":          {"x", "", Options{Split: "randomly"}, "neither random, stratified, folds:K"},
 		"the largest part":   {"x", "", Options{LargestComponent: true}, "--largest-component is for one graph"},
 		"stratified targets": {"D_graph_labels.txt", "1.5\n2\n3\n4\n", Options{Split: "stratified"}, "has no classes to divide by"},
 		"degree of what":     {"x", "", Options{Features: "degree:0"}, "the largest degree"},

@@ -41,8 +41,30 @@ func SplitOf(fs *flag.FlagSet) (set int) {
 	return set
 }
 
+// applyRecipe sets the options whose flags were not given to those of the recipe; one that is given keeps also a value of 0.
+func (o *Nodes) applyRecipe(fs *flag.FlagSet, ds *dataset.Dataset) error {
+	model := ""
+	if o.Model != nil {
+		model = o.Model.Name()
+	}
+	chosen, model, err := o.WithRecipe(ds, model)
+	if err != nil {
+		return err
+	}
+	m, err := gnb.ModelByName(model)
+	if err == nil {
+		Take(fs, o, &Nodes{Model: m, TrainOptions: chosen})
+	}
+	return err
+}
+
 // Finish sets the options that depend on several flags or on the dataset, after parsing, and returns the model.
 func (o *Nodes) Finish(fs *flag.FlagSet, ds *dataset.Dataset) (_ gnb.AnyModel, err error) {
+	if o.Recipe != "" && o.Chosen == "" {
+		if err := o.applyRecipe(fs, ds); err != nil {
+			return nil, err
+		}
+	}
 	SpreadFanouts(fs, o.Layers)
 	if f := fs.Lookup("class-weights"); f != nil && f.Value.(*classWeights).balanced {
 		o.ClassWeights, err = gnb.BalancedWeights(ds)
