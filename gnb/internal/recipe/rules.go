@@ -18,6 +18,9 @@ const (
 	work       = 4 << 30   // most multiplications of a layer's width by itself over all nodes and layers
 )
 
+// Whole reports whether a step over the whole graph of so many nodes and edges takes no more than a few seconds.
+func Whole(nodes, edges int64) bool { return nodes <= wholeNodes && edges <= wholeEdges }
+
 // Rules chooses settings from facts, for a model; "" means the one that the rules choose. sample asks for sampled batches; they
 // also take them for graphs that are too large for steps over the whole graph. docs/recipes.md has the rules in a table.
 func Rules(f Facts, model string, sample bool) Settings {
@@ -62,7 +65,7 @@ func Rules(f Facts, model string, sample bool) Settings {
 	for s.Hidden > 64 && float64(f.Nodes)*float64(s.Hidden*s.Hidden*s.Layers) > work {
 		s.Hidden /= 2
 	}
-	if sample || f.Parts || f.Nodes > wholeNodes || f.Edges > wholeEdges {
+	if sample || f.Parts || !Whole(f.Nodes, f.Edges) {
 		s.Layers, s.Hidden, s.LR, s.WeightDecay, s.EvalEvery = min(s.Layers, 3), max(s.Hidden, 128), 0.003, 0, 1
 		s.Epochs = int(math.Max(10, math.Min(100, 2_000_000/float64(max(f.Train, 1)))))
 		s.Patience = max(5, s.Epochs/5)
