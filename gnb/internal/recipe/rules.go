@@ -16,6 +16,7 @@ const (
 	small      = 5_000     // nodes below which a graph needs more regularisation
 	narrow     = 32        // features below which a wide layer has little to learn from
 	work       = 4 << 30   // most multiplications of a layer's width by itself over all nodes and layers
+	deepWork   = 16 << 30  // the same where neighbours are of other classes, which takes wide and deep models
 )
 
 // Whole reports whether a step over the whole graph of so many nodes and edges takes no more than a few seconds.
@@ -36,6 +37,7 @@ func Rules(f Facts, model string, sample bool) Settings {
 	}
 	few := f.PerClass() < fewLabels
 	mixed := f.Homophily < homophilic // false if it is unknown
+	most := float64(work)
 	switch {
 	case few && !mixed:
 		why("few labels: no normalisation, strong dropout")
@@ -53,16 +55,19 @@ func Rules(f Facts, model string, sample bool) Settings {
 	default:
 		why("neighbours are of other classes: batch norm and residual")
 		s.Norm, s.Residual, s.Hidden, s.Layers, s.Dropout, s.LR, s.Epochs = "batch", true, 256, 4, 0.5, 0.001, 1000
-		if f.Degree() < sparse {
+		if most = deepWork; f.Degree() < sparse {
 			s.Layers = 9
-			why("low degrees: nine layers")
+			why("low degrees: many layers")
 		}
 		if f.Features < narrow {
 			s.Hidden, s.Dropout, s.LR = 64, 0.2, 0.01
+			if s.Layers == 9 {
+				s.Layers = 12
+			}
 			why("few features: narrow layers, weak dropout, a high rate")
 		}
 	}
-	for s.Hidden > 64 && float64(f.Nodes)*float64(s.Hidden*s.Hidden*s.Layers) > work {
+	for s.Hidden > 64 && float64(f.Nodes)*float64(s.Hidden*s.Hidden*s.Layers) > most {
 		s.Hidden /= 2
 	}
 	if sample || f.Parts || !Whole(f.Nodes, f.Edges) {
