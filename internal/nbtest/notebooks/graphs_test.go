@@ -15,7 +15,7 @@ func TestGraphsNotebook(t *testing.T) {
 	env := nbtest.Setup(t)
 	t.Parallel()
 	dir := t.TempDir()
-	r := env.Run(t, nbtest.Shorter(t, "../../../notebooks/graphs.ipynb", "= 60, 64, 0.002", "= 30, 64, 0.002"), nbtest.Options{Dir: dir, Env: []string{"GNB_RUNS=" + filepath.Join(dir, "runs")}})
+	r := env.Run(t, nbtest.Shorter(t, "../../../notebooks/graphs.ipynb", "= 60, 64, 0.001", "= 30, 64, 0.001"), nbtest.Options{Dir: dir, Env: []string{"GNB_RUNS=" + filepath.Join(dir, "runs")}})
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
