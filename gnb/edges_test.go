@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -135,8 +136,9 @@ func TestOptionsOfPlusModels(t *testing.T) {
 		m gnb.AnyModel
 		o gnb.ModelOptions
 	}{
-		"model gcn has no feed-forward part; leave FeedForward (--feed-forward) out": {gnb.GCN, gnb.ModelOptions{FeedForward: true}},
-		"model pna has no jumping knowledge; leave JK (--jk) out":                    {gnb.PNA, gnb.ModelOptions{JK: "cat"}},
+		"model gcn has no feed-forward part; leave FeedForward (--feed-forward) out":  {gnb.GCN, gnb.ModelOptions{FeedForward: true}},
+		"model gine has an arrangement of its own; leave Arrangement (--arrangement)": {gnb.GINE, gnb.ModelOptions{Arrangement: nn.Strong}},
+		"model pna has no jumping knowledge; leave JK (--jk) out":                     {gnb.PNA, gnb.ModelOptions{JK: "cat"}},
 	} {
 		if _, err := gnb.Train(t.Context(), ds, c.m, gnb.TrainOptions{ModelOptions: c.o}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -52,7 +52,7 @@ for file in go.mod tools/go.mod tools/actionlint/go.mod tools/compose/go.mod too
 done
 
 python=$(bash scripts/python.sh)
-for file in docker/requirements.in scripts/requirements.in scripts/requirements-uv.txt scripts/requirements-cuda.txt internal/labtest/requirements.txt; do
+for file in docker/requirements.in scripts/requirements.in scripts/requirements-uv.txt scripts/requirements-cuda.txt internal/labtest/requirements.txt bench/requirements-newest.txt; do
   while IFS='=' read -r name _ have; do
     row $file "$name" "$have" "$(timeout 30 "$python" -m pip --disable-pip-version-check index versions "$name" 2>/dev/null | sed -n '1s/.*(\(.*\))$/\1/p')"
   done < <(grep -v 'python_version <' $file | sed -n 's/^\([A-Za-z][A-Za-z0-9_.-]*==[A-Za-z0-9.]*\).*/\1/p')

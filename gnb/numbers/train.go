@@ -193,9 +193,13 @@ func (t *numberTask) End() error {
 	}); err != nil {
 		return err
 	}
+	w, of := t.w, splits[len(splits)-1]
 	for _, v := range mean.Values("mean", nil) {
+		if v.Name == "mean_"+t.chooses.Name {
+			w.Printf("the training mean as the prediction for each node of the split %s has the %s %s", of, t.chooses, t.chooses.Text(v.Value))
+		}
 		if v.Name != "mean_r2" && v.Name != "mean_coverage" && !math.IsNaN(v.Value) {
-			t.w.Result(v.Name, v.Value)
+			w.Result(v.Name, v.Value)
 		}
 	}
 	return nil

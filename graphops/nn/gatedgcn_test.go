@@ -10,8 +10,10 @@ import (
 
 // edgeLayersOf are layers with features of edges, 3 of each, from 4 columns to 2.
 func edgeLayersOf() map[string]Conv {
-	return map[string]Conv{"gatedgcn": NewGatedGCN(4, 2, 3), "resgated": NewResGated(4, 2, 3),
-		"pna": NewPNA(4, 2, PNAOptions{EdgeDim: 3}), "pna, all": NewPNA(4, 2, PNAOptions{EdgeDim: 3, Aggregators: pnaAggregators, Scalers: pnaScalers})}
+	return map[string]Conv{
+		"gatedgcn": NewGatedGCN(4, 2, 3), "resgated": NewResGated(4, 2, 3),
+		"pna": NewPNA(4, 2, PNAOptions{EdgeDim: 3}), "pna, all": NewPNA(4, 2, PNAOptions{EdgeDim: 3, Aggregators: pnaAggregators, Scalers: pnaScalers}),
+	}
 }
 
 // The gradients of layers with features of edges are those of their functions, on a graph with an isolated node, a repeated edge

@@ -30,6 +30,8 @@ func NewPlus(s ModelConfig) Plus {
 		fail(op, "ModelConfig.Hidden is %d; it must be the number of columns of a layer", s.Hidden)
 	case s.JK != "":
 		fail(op, "ModelConfig.JK is %q, but these models have no jumping knowledge; leave it out", s.JK)
+	case s.Arrangement != "" || s.PreLinear:
+		fail(op, "ModelConfig has the arrangement %q and PreLinear %v, but these models have their own arrangement and encoder; leave both out", s.Arrangement, s.PreLinear)
 	}
 	m := Plus{
 		Between: Between{Norms: newNorms(s.Norm, s.Layers, s.Hidden), Dropout: s.Dropout, InputDropout: s.InputDropout, Residual: s.Residual, Activation: s.Activation},

@@ -109,7 +109,8 @@ func TestPlusErrors(t *testing.T) {
 	}
 	for want, bad := range map[string]func(){
 		`JK is "cat", but these models have no jumping knowledge`: func() { NewGINEModel(with(func(s *ModelConfig) { s.JK = "cat" })) },
-		"Hidden is 0":     func() { NewPNAModel(with(func(s *ModelConfig) { s.Hidden, s.Layers = 0, 1 })) },
+		"Hidden is 0": func() { NewPNAModel(with(func(s *ModelConfig) { s.Hidden, s.Layers = 0, 1 })) },
+		`the arrangement "strong" and PreLinear true`: func() { NewPNAModel(with(func(s *ModelConfig) { s.Arrangement, s.PreLinear = Strong, true })) },
 		"LogDegree is -1": func() { NewPNAModel(with(func(s *ModelConfig) { s.LogDegree = -1 })) },
 		"NewBetween: ModelConfig.FeedForward is set, but this model": func() { NewSAGEModel(plusConfig()) },
 	} {

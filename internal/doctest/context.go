@@ -21,6 +21,8 @@ var Packages = map[string]string{
 	"parts":       module + "/gnb/parts",
 	"links":       module + "/gnb/links",
 	"kg":          module + "/gnb/kg",
+	"numbers":     module + "/gnb/numbers",
+	"graphs":      module + "/gnb/graphs",
 	"budget":      module + "/gnb/budget",
 	"tables":      module + "/gnb/tables",
 	"graphops":    module + "/graphops",

@@ -94,8 +94,16 @@ func (r *results) day() string { return r.Date[:len(time.DateOnly)] }
 // least returns the shortest median of those engines of a row whose names begin with engine, and
 // whether there is one.
 func (r *results) least(row, engine string, ours, tuned bool) (float64, bool) {
+	return r.leastBut(row, engine, none, ours, tuned)
+}
+
+// leastBut is least without the engines whose names begin with but.
+func (r *results) leastBut(row, engine, but string, ours, tuned bool) (float64, bool) {
 	best := math.Inf(1)
 	for _, e := range r.Results {
+		if strings.HasPrefix(e.Engine, but) {
+			continue
+		}
 		if e.Row == row && e.Ours == ours && e.Tuned == tuned && strings.HasPrefix(e.Engine, engine) && e.Median > 0 {
 			best = min(best, e.Median)
 		}
@@ -161,9 +169,9 @@ func (r *results) memory(row, name string, tuned bool) (own, mapped float64, ok 
 }
 
 // peerCell returns how many times as long a peer takes as GraphNB's x: as installed, and tuned where that was measured.
-func (r *results) peerCell(row, peer string, x float64) string {
-	installed, ok := r.least(row, peer, false, false)
-	tuned, ok2 := r.least(row, peer, false, true)
+func (r *results) peerCell(row, peer, but string, x float64) string {
+	installed, ok := r.leastBut(row, peer, but, false, false)
+	tuned, ok2 := r.leastBut(row, peer, but, false, true)
 	switch {
 	case ok && ok2:
 		return fmt.Sprintf(" %s / %s |", short(installed/x), short(tuned/x))
@@ -175,15 +183,39 @@ func (r *results) peerCell(row, peer string, x float64) string {
 	return " |"
 }
 
+// line is one of the table: what a row measures, and whether GraphNB's figure is that of bf16.
+type line struct {
+	name, row string
+	bf16      bool
+}
+
+// Beginnings of the names of engines: of PyG on the newest PyTorch, and of none.
+const newestPyG, none = "PyG on torch", "\x00"
+
+// versionsOfPyTorch returns the table of PyG on both versions of PyTorch, of the rows that have both.
+func versionsOfPyTorch(t *testing.T, runs []*results, lines []line) string {
+	t.Helper()
+	var b strings.Builder
+	for _, l := range lines {
+		r := newest(t, runs, l.row)
+		if _, ok := r.least(l.row, newestPyG, false, false); !ok || l.bf16 {
+			continue
+		}
+		if b.Len() == 0 {
+			fmt.Fprintf(&b, "\n| PyG on | PyTorch %s | PyTorch %s |\n|---|---:|---:|\n", r.Versions["torch"], r.Newest["torch"])
+		}
+		x := r.ours(t, l.row, false)
+		fmt.Fprintf(&b, "| %s |%s%s\n", l.name, r.peerCell(l.row, "PyG", newestPyG, x), r.peerCell(l.row, newestPyG, none, x))
+	}
+	return b.String()
+}
+
 // table returns the tables of docs/performance.md: the peers' times and memory as multiples of GraphNB's.
 // A row comes from the newest run that has it, with GraphNB and all peers of that run.
 func table(t *testing.T, runs []*results) string {
 	t.Helper()
 	whole := runs[len(runs)-1]
-	lines := []struct {
-		name, row string
-		bf16      bool
-	}{
+	lines := []line{
 		{"training step, arxiv", "train-arxiv", false},
 		{"the same, GraphNB with bf16", "train-arxiv", true},
 		{"training step, products-like", "train-products", false},
@@ -223,10 +255,11 @@ func table(t *testing.T, runs []*results) string {
 		x := r.ours(t, l.row, l.bf16)
 		fmt.Fprintf(&b, "| %s | %s |", l.name, measured(x, r.unit(l.row)))
 		for _, peer := range []string{"DGL", "GraphBolt", "PyG", "PyTorch"} {
-			b.WriteString(r.peerCell(l.row, peer, x))
+			b.WriteString(r.peerCell(l.row, peer, none, x))
 		}
 		b.WriteString("\n")
 	}
+	b.WriteString(versionsOfPyTorch(t, runs, lines))
 	b.WriteString("\n| memory of training, own + mapped files | GraphNB | GraphBolt | GraphBolt, tuned | DGL | PyG |\n|---|---:|---:|---:|---:|---:|\n")
 	for _, l := range [][2]string{{"arxiv", "memory-arxiv"}, {"products-like", "memory-products"}} {
 		r := newest(t, runs, l[1])

@@ -57,7 +57,10 @@ func houses(t *testing.T, dir, name string, first, last int, priced bool) string
 func TestNumbersOfTables(t *testing.T) {
 	testneed.NotShort(t, "builds the command")
 	dir := t.TempDir()
-	result(t, dir, "data", "convert", houses(t, dir, "tables", 0, 800, true), "mine", "--format", "tables", "--kinds", "price=target")
+	_, stats := result(t, dir, "data", "convert", houses(t, dir, "tables", 0, 800, true), "mine", "--format", "tables", "--kinds", "price=target")
+	if stats["targets"] != 1. || stats["classes"] != 0. {
+		t.Errorf("the conversion says %v", stats)
+	}
 	args := []string{"train", "mine", "--task", "numbers", "--epochs", "40", "--batch", "64", "--hidden", "32", "--loss", "huber", "--delta", "0.5", "--seed", "1", "--tensorboard"}
 	_, got := result(t, dir, append(args, "--workers", "1", "--virtual-ranks", "2")...)
 	has(t, got, "loss", "val_mae", "test_mae", "test_rmse", "test_r2", "test_nmae", "mean_mae", "mean_rmse", "best_epoch")

@@ -174,7 +174,7 @@ func writeTables(dst string, show bool, out *cli.Output, run func(said func(noti
 	if err != nil {
 		return err
 	}
-	stats := convert.Stats{Format: "tables", Name: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), Features: ds.FeatureDim(), Classes: ds.Classes(), EdgeFeatures: ds.EdgeFeatureDim(), EdgeTimes: ds.HasEdgeTimes(), PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(), Notices: said.Done()}
+	stats := convert.Stats{Format: "tables", Name: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), Features: ds.FeatureDim(), Classes: ds.Classes(), Targets: ds.TargetDim(), EdgeFeatures: ds.EdgeFeatureDim(), EdgeTimes: ds.HasEdgeTimes(), PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(), Notices: said.Done()}
 	if s := ds.Schema(); s != nil {
 		stats.Relations = len(s.Relations)
 	}

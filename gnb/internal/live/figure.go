@@ -94,10 +94,15 @@ func metricsKey(title string, curves []Series) string {
 	return b.String()
 }
 
-// picture returns the charts below a title line.
+// picture returns the charts below a title line. What has ended without a step, such as a ranking of pairs,
+// has no charts: they would be empty.
 func (p *painter) picture(s *Snapshot) (chart.Picture, error) {
 	p.loss.Take(s.Loss)
 	charts := chartHeight(s) + int(loggedHeight(s))
+	bare := s.State == screen.Done && len(s.Loss) == 0 && len(s.Logged) == 0 && !hasMetrics(s)
+	if bare {
+		charts = 0
+	}
 	h := charts + screen.HeadHeight
 	note := screen.OneLine(s.Detail)
 	if note != "" {
@@ -105,6 +110,9 @@ func (p *painter) picture(s *Snapshot) (chart.Picture, error) {
 	}
 	return p.Picture(chart.Width, vg.Length(h), chart.SavedRoom(), func(c draw.Canvas) {
 		p.header(c, s, note)
+		if bare {
+			return
+		}
 		c.Max.Y = vg.Length(charts)
 		below := c
 		c.Min.Y, below.Max.Y = loggedHeight(s), loggedHeight(s)

@@ -57,6 +57,24 @@ func TestLabelsFitInAnyFont(t *testing.T) {
 	}
 }
 
+// What has no step has no empty charts.
+func TestSavedWithoutSteps(t *testing.T) {
+	height := func(s Snapshot) int {
+		var p painter
+		pic, err := p.picture(&s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pic.Height
+	}
+	if h := height(Snapshot{Title: "recommend cora by gcn", State: screen.Done}); h > 2*screen.HeadHeight {
+		t.Errorf("the picture is %d high, want the title alone", h)
+	}
+	if h := height(Snapshot{Title: "gcn on cora", State: screen.Failed}); h < chart.Height {
+		t.Errorf("the picture of a run that failed before its first step is %d high, want the chart that says so", h)
+	}
+}
+
 func TestSavedTextStandsOut(t *testing.T) {
 	s := sampleRun(1000, 2, 1, screen.Done)
 	var p painter

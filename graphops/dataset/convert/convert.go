@@ -209,6 +209,8 @@ type Stats struct {
 	Edges    int64  `json:"edges"` // directed edges: an undirected edge counts twice
 	Features int    `json:"features"`
 	Classes  int    `json:"classes"`
+	// Targets is the number of numbers to predict of a node.
+	Targets int `json:"targets,omitempty"`
 	// Graphs is the number of graphs of a dataset of many, GraphClasses that of their classes and GraphTargets that of the
 	// numbers to predict of each; 0 for a dataset that is one graph.
 	Graphs       int `json:"graphs,omitempty"`
@@ -255,7 +257,14 @@ func (s Stats) String() string {
 		}
 		return fmt.Sprintf("%s (%s): %d graphs%s; %d nodes, %s, %s", s.Name, s.Format, s.Graphs, of, s.Nodes, edges, features)
 	}
-	return fmt.Sprintf("%s (%s): %d nodes, %s, %s, %d classes", s.Name, s.Format, s.Nodes, edges, features, s.Classes)
+	answers := fmt.Sprintf("%d classes", s.Classes)
+	switch {
+	case s.Targets > 0 && s.Classes > 0:
+		answers += ", " + phrase.Count(s.Targets, "target")
+	case s.Targets > 0:
+		answers = phrase.Count(s.Targets, "target")
+	}
+	return fmt.Sprintf("%s (%s): %d nodes, %s, %s, %s", s.Name, s.Format, s.Nodes, edges, features, answers)
 }
 
 // Reader reads one format. Detect may be called with any source; Read may be called without Detect,
@@ -384,7 +393,7 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 		}
 	}
 	stats := Stats{
-		Relations: relations, TypesWithFeatures: with, Format: r.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(),
+		Relations: relations, TypesWithFeatures: with, Format: r.Name(), Name: d.Name(), Nodes: d.Nodes(), Edges: d.Edges(), Features: d.FeatureDim(), Classes: d.Classes(), Targets: d.TargetDim(),
 		EdgeFeatures: d.EdgeFeatureDim(), EdgeTimes: d.HasEdgeTimes(), Notices: said.Done(),
 		PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(),
 	}

@@ -173,7 +173,7 @@ func TestHostileTU(t *testing.T) {
 		"edge labels":        {"D_edge_labels.txt", "1\n", Options{}, "it has 1 rows, but there are 6 edges"},
 		"a share":            {"x", "", Options{Split: "random:0.5,0.5"}, "give the shares of train, val and test"},
 		"two folds":          {"x", "", Options{Split: "folds:2"}, "from 3 to 1000"},
-		"no splits":          {"x", "", Options{Split: "randomly"}, "neither random, stratified or folds:K"},
+		"no splits":          {"x", "", Options{Split: "randomly"}, "neither random, stratified, folds:K"},
 		"the largest part":   {"x", "", Options{LargestComponent: true}, "--largest-component is for one graph"},
 		"stratified targets": {"D_graph_labels.txt", "1.5\n2\n3\n4\n", Options{Split: "stratified"}, "has no classes to divide by"},
 		"degree of what":     {"x", "", Options{Features: "degree:0"}, "the largest degree"},
