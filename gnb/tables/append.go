@@ -73,7 +73,7 @@ func Append(ctx context.Context, dir string, ds *dataset.Dataset, f Files, a App
 		return nil, err
 	}
 	if r.Graphs != nil || f.Graphs != "" {
-		return nil, fault("%s has many graphs, to which nothing is appended; read the tables of new graphs by tables.Read with the recipe of this dataset (Options.Recipe)", ds.Name())
+		return nil, fault("%s has many graphs, to which nothing is appended; read the tables of new graphs with the recipe of this dataset (tables.Read with Options.Recipe, or gnb data convert --recipe)", ds.Name())
 	}
 	if o.Recipe = r; len(f.Nodes) == 0 && r.Nodes[0].Type != "" {
 		f.Nodes = []Nodes{} // only edges; their relations are checked below

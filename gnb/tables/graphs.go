@@ -312,8 +312,8 @@ var errOneSplit = errors.New("it divides the graphs of tables of many (graphs.cs
 var errOneGraph = errors.New("positional encodings are for tables of many graphs (graphs.csv), because new nodes of one graph would change those of old ones; package graphops/encode computes them of a dataset")
 
 // addEncodings adds positional encodings to the features.
-func addEncodings(ctx context.Context, d *dataset.Dataset, o *Options) (*dataset.Dataset, error) {
-	e, err := encode.Parse(o.Encode)
+func (r *Recipe) addEncodings(ctx context.Context, d *dataset.Dataset, o *Options) (*dataset.Dataset, error) {
+	e, err := encode.Parse(r.Encode)
 	if err != nil {
 		return nil, fault("%w", err)
 	}

@@ -37,7 +37,7 @@ func manyTables(t *testing.T, change map[string]string) (string, Files) {
 func TestGraphs(t *testing.T) {
 	dir, f := manyTables(t, nil)
 	var said notice.List
-	o := Options{Undirected: true, Kinds: map[string]Kind{"activity": Target, "atom": Category, "bond": Category, "class": Label}, Notice: func(n notice.Notice) { said.Add(n) }}
+	o := Options{Undirected: true, Encode: "rw:2", Kinds: map[string]Kind{"activity": Target, "atom": Category, "bond": Category, "class": Label}, Notice: func(n notice.Notice) { said.Add(n) }}
 	ds := read(t, dir+"/ds", f, o)
 	g := ds.Graphs
 	if !slices.Equal(ds.GraphOffsets, []int64{0, 3, 6, 6}) || ds.Edges() != 8 || ds.EdgeFeatureDim() != 2 {
@@ -50,7 +50,7 @@ func TestGraphs(t *testing.T) {
 		t.Errorf("the splits are %v, the graphs' features %v", g.Splits, g.Features)
 	}
 	// In the order b, a: atoms C N F C O C, charges 5 5 7 1 3 2.
-	if want := []string{"atom=C", "atom=F", "atom=N", "atom=O", "charge"}; !slices.Equal(ds.Meta.FeatureNames, want) || ds.Features.Row(1)[2] != 1 || ds.Features.Row(4)[3] != 1 || !(ds.Features.Row(2)[4] > ds.Features.Row(0)[4]) {
+	if want := []string{"atom=C", "atom=F", "atom=N", "atom=O", "charge"}; !slices.Equal(ds.Meta.FeatureNames[:5], want) || ds.Features.Row(1)[2] != 1 || ds.Features.Row(4)[3] != 1 || !(ds.Features.Row(2)[4] > ds.Features.Row(0)[4]) {
 		t.Errorf("the features are %v: %v", ds.Meta.FeatureNames, ds.Features.F32)
 	}
 	if got := ds.Graph.InNeighbors(3); !slices.Equal(got, []int32{4}) {
@@ -64,6 +64,9 @@ func TestGraphs(t *testing.T) {
 			t.Errorf("the notices lack %q:\n%s", want, lines(said))
 		}
 	}
+	if own := ds.Meta.FeatureNames; own[len(own)-1] != "rw 2" {
+		t.Errorf("the features are %v", own)
+	}
 	recipe, err := ReadRecipe(ds.Dir())
 	if err != nil || !recipe.Nodes[0].Local || recipe.Graphs == nil {
 		t.Fatalf("the recipe is %v (%v)", recipe, err)
@@ -73,7 +76,7 @@ func TestGraphs(t *testing.T) {
 		"graphs.csv": "graph,weight\nq,3\n", "nodes.csv": "graph,id,atom,charge\nq,1,N,5\nq,2,C,2\n", "edges.csv": "graph,source,target,bond\nq,1,2,double\n",
 	})
 	more := read(t, dir+"/more", f, Options{Recipe: recipe})
-	if more.NumGraphs() != 1 || !slices.Equal(more.Features.F32, slices.Concat(ds.Features.Row(1), ds.Features.Row(5))) || more.Graphs.Features.F32[0] != g.Features.F32[1] || more.Edges() != 2 {
+	if more.NumGraphs() != 1 || more.FeatureDim() != 7 || !slices.Equal(more.Features.Row(0)[:5], ds.Features.Row(1)[:5]) || !slices.Equal(more.Features.Row(1)[:5], ds.Features.Row(5)[:5]) || more.Features.Row(0)[6] != 1 || more.Graphs.Features.F32[0] != g.Features.F32[1] || more.Edges() != 2 {
 		t.Errorf("%s: the features of new nodes are %v", more, more.Features.F32)
 	}
 	if _, err := Append(t.Context(), dir+"/appended", ds, f, AppendOptions{Quiet: true}); err == nil || !strings.Contains(err.Error(), "Options.Recipe") {

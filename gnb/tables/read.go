@@ -321,7 +321,7 @@ func look(ctx context.Context, graphs *source, nodes, edges []*source, o *Option
 	if err := o.checkKinds(all); err != nil {
 		return nil, err
 	}
-	r := &Recipe{Version: RecipeVersion, Missing: o.Missing, Present: o.Present, Fit: o.fit(), Undirected: o.Undirected, Reverses: o.Reverses, Seed: o.Seed}
+	r := &Recipe{Version: RecipeVersion, Missing: o.Missing, Present: o.Present, Fit: o.fit(), Undirected: o.Undirected, Reverses: o.Reverses, Seed: o.Seed, Encode: o.Encode}
 	missing := r.missing()
 	if graphs != nil {
 		if err := graphs.profile(ctx, o, missing); err != nil {
@@ -448,8 +448,8 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	if of != nil {
 		r.putGraphs(d, of, &o)
 	}
-	if o.Encode != "" {
-		if d, err = addEncodings(ctx, d, &o); err != nil {
+	if r.Encode != "" {
+		if d, err = r.addEncodings(ctx, d, &o); err != nil {
 			return nil, err
 		}
 	}

@@ -39,6 +39,8 @@ type Recipe struct {
 	Edges []Table `json:"edges"`
 	// Graphs is the table of graphs of a dataset of many, or nil.
 	Graphs *Table `json:"graphs,omitempty"`
+	// Encode is [Options].Encode.
+	Encode string `json:"encode,omitempty"`
 	// Missing are words that mean a missing value, besides those of [Options].
 	Missing []string `json:"missing,omitempty"`
 	// Present are words that do not mean a missing value.

@@ -200,7 +200,8 @@ type Options struct {
 	// "stratified:0.8,0.1,0.1", "folds:10", or the path of lists of indices.
 	Split string
 	// Encode adds positional encodings to the features of nodes, as a list for [encode.Parse] such as "rw:16,laplacian:8". It is
-	// for datasets of many graphs; others grow by [Append], which would change the encodings of old nodes.
+	// for datasets of many graphs; others grow by [Append], which would change the encodings of old nodes. With a
+	// Recipe it is that of the recipe.
 	Encode string
 	// Replace replaces a directory that was made of tables before.
 	Replace bool

@@ -166,6 +166,9 @@ func (l *look) String() string {
 		s.WriteString("\n")
 	}
 	for _, t := range l.targets {
+		if strings.Contains(t.Split, "@") { // the JSON result has the other sets
+			continue
+		}
 		where := ""
 		if t.Split != "" {
 			where = " in " + t.Split
@@ -175,7 +178,8 @@ func (l *look) String() string {
 				fmt.Fprintf(&s, "  %d more targets%s\n", len(t.Targets)-k, where)
 				break
 			}
-			fmt.Fprintf(&s, "  target%s %s\n", where, r)
+			r.Name += where
+			fmt.Fprintf(&s, "  target %s\n", r)
 		}
 	}
 	if d := l.duplicates; d != nil {

@@ -47,7 +47,7 @@ func TestDataShowOfGraphs(t *testing.T) {
 	status, text, stderr := gnbRun(t, dir, "data", "show", "out")
 	for _, want := range []string{
 		"graphs: 4, with 1 to 2 nodes each (median 2) and 0 to 2 edges (median 2); without nodes: 0; without edges: 1",
-		"classes in train: 2 of 2, with 1 to 1 graphs each", "target y: 1.5 to 2.5, mean 2.083", "1 of 4 unknown", "target in val y: no known value",
+		"classes in train: 2 of 2, with 1 to 1 graphs each", "target y: 1.5 to 2.5, mean 2.083", "1 of 4 unknown", "target y in val: no known value",
 		"graphs equal to an earlier one: 1 of 4", "leak: 1 graphs of test equal one of train, 1 of them with another label",
 	} {
 		if status != 0 || !strings.Contains(text, want) {

@@ -31,8 +31,8 @@ const aboutTables = "a folder of tables in CSV, Parquet or Arrow, nodes and edge
 
 // tableFlags are the flags of tables.
 type tableFlags struct {
-	kinds, layouts, unit, missing, fit string
-	replace                            bool
+	kinds, layouts, unit, missing, fit, recipe string
+	replace                                    bool
 }
 
 func newTableFlags(fs *flag.FlagSet) *tableFlags {
@@ -42,11 +42,12 @@ func newTableFlags(fs *flag.FlagSet) *tableFlags {
 	fs.StringVar(&t.unit, "time-unit", "", "`unit` of edges' dates: s, ms, us or ns")
 	fs.StringVar(&t.missing, "missing", "", "further `words` that mean a missing value")
 	fs.StringVar(&t.fit, "fit", "", "`nodes` that tables' recipe is fitted to, train or all")
+	fs.StringVar(&t.recipe, "recipe", "", "`dataset` whose recipe encodes the tables")
 	fs.BoolVar(&t.replace, "replace", false, "replace a dataset that was made of tables")
 	return t
 }
 
-var tableFlagNames = []string{"kinds", "date-layout", "time-unit", "missing", "fit", "replace"}
+var tableFlagNames = []string{"kinds", "date-layout", "time-unit", "missing", "fit", "recipe", "replace"}
 
 // chosen reports whether SRC is read as tables: by --format, by a flag of tables, or because it has files that only they
 // can be.
@@ -141,6 +142,11 @@ func (t *tableFlags) convert(ctx context.Context, fs *flag.FlagSet, src, dst str
 	}
 	if t.missing != "" {
 		o.Missing = strings.Split(t.missing, ",")
+	}
+	if t.recipe != "" {
+		if o.Recipe, err = tables.ReadRecipe(t.recipe); err != nil {
+			return err
+		}
 	}
 	return writeTables(dst, true, out, func(said func(notice.Notice), report func(done, total int64)) (*dataset.Dataset, error) {
 		o.Notice, o.Progress = said, report
