@@ -104,7 +104,7 @@ func checkNodes(_ context.Context, ds *Dataset, o *nodeOptions) error {
 func (o *nodeOptions) wholeGraph(ds *Dataset) error {
 	switch {
 	case ds.Meta.Parts != nil:
-		return fmt.Errorf("gnb: FullGraph reads the features of all nodes in each step, and %s is divided into parts; leave FullGraph (--full-graph) out, or take the undivided dataset", ds.Name())
+		return fmt.Errorf("gnb: FullGraph reads the features of all nodes in each step, and %s is divided into parts; leave FullGraph (--full-graph) and a Recipe of published settings out, or take the undivided dataset", ds.Name())
 	case o.Features == feed.FeaturesOnDisk:
 		return errors.New("gnb: FullGraph reads the features of all nodes in each step, and Features is disk; leave one of them out")
 	case o.Accumulate > 1 || o.VirtualRanks > 1 || o.Cooperative || o.BatchPerWorker > 0:

@@ -3,6 +3,7 @@ package gnb
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
@@ -122,7 +123,7 @@ func (o TrainOptions) WithRecipe(ds *Dataset, model string) (TrainOptions, strin
 	if o.EvalEvery == 0 && had.Epochs == 0 { // the pace belongs to the recipe's epochs
 		o.EvalEvery = from.EvalEvery
 	}
-	if o.Patience == 0 && had.Epochs == 0 && o.Eval != "none" && len(evaluated(ds)) > 0 && evaluated(ds)[0] == "val" {
+	if o.Patience == 0 && had.Epochs == 0 && o.Eval != "none" && slices.Contains(evaluated(ds), "val") {
 		o.Patience = from.Patience
 	}
 	o.FullGraph = o.FullGraph || from.FullGraph && !samples
@@ -136,8 +137,11 @@ func (o TrainOptions) RecipeHint(ds *Dataset, model string) string {
 	if o.Recipe != "" || o.Arrangement != "" || o.Norm != "" || o.Residual || o.JK != "" || model == "hgt" || model == "mlp" || o.samples() {
 		return ""
 	}
+	if ds.Nodes() < 500 || ds.FeatureDim() == 0 || !recipe.Whole(int64(ds.Nodes()), ds.Edges()) {
+		return ""
+	}
 	f, err := recipe.FactsOf(ds)
-	if err != nil || f.Nodes < 500 || f.Train < 5*f.Classes || f.Features == 0 {
+	if err != nil || f.Train < 5*f.Classes {
 		return ""
 	}
 	s := recipe.Rules(f, "", false)

@@ -86,6 +86,9 @@ func TestRecipe(t *testing.T) {
 	if again, err := had.Recorded(ds, gnb.SAGE); err != nil || string(again) != string(recorded) {
 		t.Errorf("recorded again are %s, %v; want %s", again, err, recorded)
 	}
+	if _, _, err := o.Loader(ds); err == nil || !strings.Contains(err.Error(), "Worker.FullGraph") {
+		t.Errorf("a Loader of steps over the whole graph: %v", err)
+	}
 	o.Fanouts = []int{5, 5}
 	if l, sizes, err := o.Loader(ds); err != nil || sizes.Layers != 2 || sizes.Arrangement != "strong" || len(l.Fanouts) != 2 || l.Fanouts[0] != 5 {
 		t.Errorf("with fanouts: %+v %+v, %v", l, sizes, err)

@@ -52,11 +52,15 @@ func (o TrainOptions) named(ctx context.Context, ds *Dataset, model AnyModel, me
 }
 
 // Loader returns the Loader and the ModelConfig that Train uses for these options on a dataset,
-// for programs that train like Train. It fails if the options are invalid.
+// for programs that train like Train. It fails if the options are invalid, and for steps over the whole graph, which have
+// no Loader but [Worker.FullGraph].
 func (o TrainOptions) Loader(ds *Dataset) (Loader, ModelConfig, error) {
 	full, _, err := nodes.complete(context.Background(), ds, nodeOptions{"", o})
 	if err != nil {
 		return Loader{}, ModelConfig{}, err
+	}
+	if full.FullGraph {
+		return Loader{}, ModelConfig{}, errors.New("gnb: the steps of these options are over the whole graph (FullGraph, or a Recipe that sets it), and have no Loader; take Worker.FullGraph, or give Fanouts for sampled batches")
 	}
 	l, err := loaderOf(ds, full.SamplerOptions, full.OptimizerOptions)
 	l.InputHalo, l.Cooperative = full.BatchDegrees, full.Cooperative

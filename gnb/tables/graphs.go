@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
+	"github.com/graphnb/graphnb/graphops/dataset/convert"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/graphops/encode"
 )
@@ -125,15 +126,58 @@ func (n *nodes) trains() []bool {
 
 // readGraphs reads the table of graphs.
 func (r *Recipe) readGraphs(ctx context.Context, s *source, o *Options, missing *columns.Missing) (*nodes, error) {
-	n := &nodes{t: r.Graphs, missing: missing, seed: r.Seed, idx: &index{}, one: "graph"}
-	n.draw = (n.t.column(Label) != nil || n.t.column(Target) != nil) && !n.t.split()
-	if o.Recipe == nil {
-		if err := n.fit(ctx, s.table, o); err != nil {
-			return nil, err
+	read := func(given []int8) (*nodes, error) {
+		n := &nodes{t: r.Graphs, missing: missing, seed: r.Seed, idx: &index{}, one: "graph", given: given}
+		n.draw = o.Split == "" && (n.t.column(Label) != nil || n.t.column(Target) != nil) && !n.t.split()
+		if o.Recipe == nil {
+			fit := *o
+			if o.Split != "" && given == nil { // its splits are not known yet
+				fit.Fit = "all"
+			}
+			if err := n.fit(ctx, s.table, &fit); err != nil {
+				return nil, err
+			}
+			o.said = fit.said
 		}
+		return n, n.encode(ctx, s.table, o.Recipe != nil)
 	}
-	if err := n.encode(ctx, s.table, o.Recipe != nil); err != nil {
+	plain := *r.Graphs
+	plain.Columns = slices.Clone(plain.Columns)
+	n, err := read(nil)
+	if err != nil {
 		return nil, err
+	}
+	if o.Split != "" {
+		d := &dataset.Dataset{Labels: n.labels, Meta: dataset.Metadata{Name: filepath.Base(s.table.path), NumNodes: n.rows, NumClasses: len(n.t.Classes)}}
+		if len(n.lacking) > 0 {
+			d.Targets = &dataset.Matrix{Rows: n.rows, Cols: len(n.lacking), F32: n.targets}
+		}
+		if err := convert.Divide(ctx, d, o.Split, r.Seed); err != nil {
+			return nil, fault("%w", err)
+		}
+		given := slices.Repeat([]int8{-1}, n.rows)
+		for k, name := range splitNames {
+			for _, g := range d.Splits[name] {
+				given[g] = int8(k)
+			}
+		}
+		if o.Recipe == nil {
+			*r.Graphs = plain
+			quiet := *o
+			quiet.Notice = func(notice.Notice) {}
+			whole := o
+			o = &quiet
+			n, err = read(given)
+			if o = whole; err != nil {
+				return nil, err
+			}
+		}
+		n.splits, n.outside = make([][3][]int32, d.SplitSets()), 0
+		for set := range n.splits {
+			for k, name := range splitNames {
+				n.splits[set][k] = d.Splits[dataset.SplitSetName(name, set)]
+			}
+		}
 	}
 	n.say(s.table, o)
 	n.sayConstant(s.table, o)
@@ -260,6 +304,9 @@ func (w *within) checkSame(b *batch, i int, said, u, v int32) error {
 	}
 	return nil
 }
+
+// errOneSplit is the error of Options.Split for tables of one graph.
+var errOneSplit = errors.New("it divides the graphs of tables of many (graphs.csv); nodes are divided by a column split, or at random")
 
 // errOneGraph is the error of encodings for tables of one graph.
 var errOneGraph = errors.New("positional encodings are for tables of many graphs (graphs.csv), because new nodes of one graph would change those of old ones; package graphops/encode computes them of a dataset")

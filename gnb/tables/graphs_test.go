@@ -81,6 +81,42 @@ func TestGraphs(t *testing.T) {
 	}
 }
 
+// Splits of graphs by the options replace those of the table, and features are fitted to the training graphs among them.
+func TestSplitsOfGraphs(t *testing.T) {
+	graphs, nodes := "graph,weight,y,split\n", "graph,id,x\n"
+	for i := range 30 {
+		graphs += fmt.Sprintf("g%d,%d,%d.5,test\n", i, i, i)
+		nodes += fmt.Sprintf("g%d,1,%d\ng%d,2,3\n", i, i, i)
+	}
+	change := map[string]string{"graphs.csv": graphs, "nodes.csv": nodes, "edges.csv": "graph,source,target\ng0,1,2\n"}
+	dir, f := manyTables(t, change)
+	ds := read(t, dir+"/ds", f, Options{Quiet: true, Split: "folds:5", Seed: 3})
+	if ds.Graphs.SplitSets() != 5 || len(ds.Graphs.Splits["train"]) != 18 || len(ds.Graphs.Splits["test@4"]) != 6 {
+		t.Errorf("%s", ds)
+	}
+	// A deviation of 1 and a mean of 0 over the training graphs, of their own feature and of their nodes'.
+	var sum, nodeSum float64
+	for _, g := range ds.Graphs.Splits["train"] {
+		sum += float64(ds.Graphs.Features.F32[g])
+		lo, hi := ds.GraphSpan(g)
+		for v := lo; v < hi; v++ {
+			nodeSum += float64(ds.Features.F32[v])
+		}
+	}
+	if math.Abs(sum) > 1e-4 || math.Abs(nodeSum) > 1e-4 {
+		t.Errorf("over the training graphs the features add up to %v, and those of their nodes to %v", sum, nodeSum)
+	}
+	for split, want := range map[string]string{"stratified": "no classes to divide by", "folds:2": "from 3 to 1000", "nowhere": "nor the path"} {
+		if _, err := Read(t.Context(), dir+"/no", f, Options{Quiet: true, Split: split}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", split, err, want)
+		}
+	}
+	f.Graphs = ""
+	if _, err := Read(t.Context(), dir+"/no", f, Options{Quiet: true, Split: "random"}); err == nil || !strings.Contains(err.Error(), "graphs.csv") {
+		t.Errorf("splits of one graph: %v", err)
+	}
+}
+
 func TestHostileGraphs(t *testing.T) {
 	kinds := map[string]Kind{"atom": Category, "bond": Category, "class": Label}
 	for name, c := range map[string]struct {

@@ -45,6 +45,8 @@ type nodes struct {
 	// within is set in a dataset of many graphs; one is what a row is, if no node.
 	within *within
 	one    string
+	// given is the split of each row in the first set, -1 for none; nil means that the table says it or that it is drawn.
+	given []int8
 
 	rows   int
 	labels []int32
@@ -308,6 +310,9 @@ func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
 				class = c
 			}
 			fits0 := o.fitAll() || (label == nil && targets == nil && split.none()) || part == 0
+			if n.given != nil && n.idx.n <= len(n.given) {
+				fits0 = o.fitAll() || n.given[n.idx.n-1] == 0
+			}
 			if trains != nil && !o.fitAll() {
 				fits0 = trains[n.within.of[len(n.within.of)-1]]
 			}

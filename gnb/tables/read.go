@@ -361,6 +361,9 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	if err := free(dir, o.Replace); err != nil {
 		return nil, err
 	}
+	if o.Split != "" && f.Graphs == "" {
+		return nil, fault("Split (--split) is %s: %w", shown(o.Split), errOneSplit)
+	}
 	if o.Encode != "" {
 		if _, err := encode.Parse(o.Encode); err != nil || f.Graphs == "" {
 			return nil, fault("Encode (--encode) is %s: %w", shown(o.Encode), cmp.Or(err, errOneGraph))

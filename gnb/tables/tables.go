@@ -196,6 +196,9 @@ type Options struct {
 	Seed uint64
 	// Recipe is applied instead of a fitted one; the options above but Name are ignored then.
 	Recipe *Recipe
+	// Split divides the graphs of a dataset of many, instead of a column of splits, as Split of [convert.Options] says: "random",
+	// "stratified:0.8,0.1,0.1", "folds:10", or the path of lists of indices.
+	Split string
 	// Encode adds positional encodings to the features of nodes, as a list for [encode.Parse] such as "rw:16,laplacian:8". It is
 	// for datasets of many graphs; others grow by [Append], which would change the encodings of old nodes.
 	Encode string

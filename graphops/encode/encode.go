@@ -232,15 +232,23 @@ func walks(ctx context.Context, g *graphops.Graph, offsets []int64, x []float32,
 				continue
 			}
 			for k := range o.Steps {
-				for w := lo; w < hi; w++ {
-					sum := 0.0
-					for e := g.Indptr[w]; e < g.Indptr[w+1]; e++ {
-						u := int64(g.Indices[e])
-						if a := p[u-lo]; a != 0 {
-							sum += a * (weight(g, e) / out[u])
+				for u := range p { // what goes along each out-edge of weight 1
+					if p[u] != 0 {
+						p[u] /= out[lo+int64(u)]
+					}
+				}
+				for w := range q {
+					sum, at, end := 0.0, g.Indptr[lo+int64(w)], g.Indptr[lo+int64(w)+1]
+					if g.EdgeWeights == nil {
+						for _, u := range g.Indices[at:end] {
+							sum += p[int64(u)-lo]
+						}
+					} else {
+						for e := at; e < end; e++ {
+							sum += p[int64(g.Indices[e])-lo] * float64(g.EdgeWeights[e])
 						}
 					}
-					q[w-lo] = sum
+					q[w] = sum
 				}
 				p, q = q, p
 				x[int(v)*cols+k] = float32(p[v-lo])

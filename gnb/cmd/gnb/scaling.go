@@ -21,7 +21,7 @@ func runScaling(ctx context.Context, args []string, out *cli.Output) error {
 		nodes   options.Nodes
 		picture = fs.String("png", "", "picture `file` for the curve")
 	)
-	options.Bind(fs, &nodes, append(notPlanned, "workers", "epochs", "accumulate", "digest", "eval", "eval-every", "eval-batches", "metric", "best-by", "patience", "watch-test", "checkpoint-every", "keep", "restarts", "tensorboard", "title", "tags", "notes")...)
+	options.Bind(fs, &nodes, append(notPlanned, "recipe", "full-graph", "workers", "epochs", "accumulate", "digest", "eval", "eval-every", "eval-batches", "metric", "best-by", "patience", "watch-test", "checkpoint-every", "keep", "restarts", "tensorboard", "title", "tags", "notes")...)
 	options.SplitFlag(fs)
 	fs.Var(&workers, "workers", "numbers of workers, as in `1,2,4`")
 	fs.BoolVar(&o.Weak, "weak", false, "weak scaling, with a fixed batch per worker (--batch-per-worker)")

@@ -113,7 +113,7 @@ func pairsOf(name, list string) (map[string]string, error) {
 }
 
 func (t *tableFlags) convert(ctx context.Context, fs *flag.FlagSet, src, dst string, c convert.Options, changes convert.Changes, out *cli.Output) error {
-	allowed := append([]string{"format", "name", "undirected", "reverses", "seed", "threads", "json", "decimal", "present", "many-classes", "encode"}, tableFlagNames...)
+	allowed := append([]string{"format", "name", "undirected", "reverses", "seed", "threads", "json", "decimal", "present", "many-classes", "encode", "split"}, tableFlagNames...)
 	var wrong error
 	fs.Visit(func(f *flag.Flag) {
 		if !slices.Contains(allowed, f.Name) && wrong == nil {
@@ -135,7 +135,7 @@ func (t *tableFlags) convert(ctx context.Context, fs *flag.FlagSet, src, dst str
 	if err != nil {
 		return err
 	}
-	o := tables.Options{Name: c.Name, Kinds: map[string]tables.Kind{}, Layouts: layouts, TimeUnit: t.unit, Present: c.Present, Decimal: c.Decimal, ManyClasses: c.ManyClasses, Fit: t.fit, Undirected: c.Undirected, Reverses: changes.Reverses, Seed: c.Seed, Threads: c.Threads, Encode: c.Encode, Replace: t.replace, Quiet: true}
+	o := tables.Options{Name: c.Name, Kinds: map[string]tables.Kind{}, Layouts: layouts, TimeUnit: t.unit, Present: c.Present, Decimal: c.Decimal, ManyClasses: c.ManyClasses, Fit: t.fit, Undirected: c.Undirected, Reverses: changes.Reverses, Seed: c.Seed, Threads: c.Threads, Encode: c.Encode, Split: c.Split, Replace: t.replace, Quiet: true}
 	for name, kind := range kinds {
 		o.Kinds[name] = tables.Kind(kind)
 	}

@@ -178,7 +178,9 @@ func Named(ds *dataset.Dataset, name, model string) (Settings, error) {
 		if p.name == name && p.model == model {
 			s := p.settings()
 			s.Model, s.FullGraph, s.ScaleInput = model, true, scaled(ds)
-			return s.paced(), nil
+			s = s.paced()
+			s.Patience = 0 // the published runs train on
+			return s, nil
 		}
 	}
 	return Settings{}, fmt.Errorf("recipe %s has settings for %s, and the model is %s; take one of these, or the recipe %s", name, strings.Join(models, ", "), model, Strong)

@@ -32,6 +32,8 @@ func TestRules(t *testing.T) {
 		{"other classes", with(func(f *recipe.Facts) { f.Homophily = 0.1 }), []string{"batch norm", "residual", "4 layers"}, nil},
 		{"other classes, low degrees", with(func(f *recipe.Facts) { f.Homophily, f.Edges = 0.1, 100_000 }), []string{"batch norm", "residual", "9 layers"}, nil},
 		{"other classes, few features", with(func(f *recipe.Facts) { f.Homophily, f.Features = 0.1, 10 }), []string{"64 columns", "dropout 0.2"}, nil},
+		{"other classes, few features, low degrees", with(func(f *recipe.Facts) { f.Homophily, f.Features, f.Edges = 0.1, 10, 100_000 }), []string{"12 layers of 64 columns"}, nil},
+		{"more nodes, narrower", with(func(f *recipe.Facts) { f.Nodes, f.Edges, f.Train = 90_000, 3_000_000, 50_000 }), []string{"128 columns"}, nil},
 		{"other classes, small", with(func(f *recipe.Facts) { f.Homophily, f.Nodes, f.Edges, f.Train = 0.1, 900, 18_000, 500 }), []string{"no norm", "5 layers", "weight decay 0.001"}, []string{"residual"}},
 		{"homophily unknown", with(func(f *recipe.Facts) { f.Homophily = math.NaN() }), []string{"layer norm", "2 layers"}, nil},
 		{"large", with(func(f *recipe.Facts) { f.Nodes, f.Edges, f.Train = 2_000_000, 60_000_000, 200_000 }), []string{"10 epochs", "layer norm"}, []string{"whole graph"}},
@@ -75,7 +77,7 @@ func TestNamed(t *testing.T) {
 		{"roman-empire", "sage", "batch norm, a linear layer first, 9 layers of 256 columns"},
 	} {
 		s, err := recipe.Named(&dataset.Dataset{}, c.name, c.model)
-		if err != nil || !strings.Contains(s.String(), c.want) || !s.FullGraph || s.Patience < 100 {
+		if err != nil || !strings.Contains(s.String(), c.want) || !s.FullGraph || s.Patience != 0 || s.EvalEvery < 2 {
 			t.Errorf("%s, %q: %v, %v", c.name, c.model, s, err)
 		}
 	}

@@ -16,7 +16,11 @@ const (
 	small      = 5_000     // nodes below which a graph needs more regularisation
 	narrow     = 32        // features below which a wide layer has little to learn from
 	work       = 4 << 30   // most multiplications of a layer's width by itself over all nodes and layers
+	deepWork   = 16 << 30  // the same where neighbours are of other classes, which takes wide and deep models
 )
+
+// Whole reports whether a step over the whole graph of so many nodes and edges takes no more than a few seconds.
+func Whole(nodes, edges int64) bool { return nodes <= wholeNodes && edges <= wholeEdges }
 
 // Rules chooses settings from facts, for a model; "" means the one that the rules choose. sample asks for sampled batches; they
 // also take them for graphs that are too large for steps over the whole graph. docs/recipes.md has the rules in a table.
@@ -33,6 +37,7 @@ func Rules(f Facts, model string, sample bool) Settings {
 	}
 	few := f.PerClass() < fewLabels
 	mixed := f.Homophily < homophilic // false if it is unknown
+	most := float64(work)
 	switch {
 	case few && !mixed:
 		why("few labels: no normalisation, strong dropout")
@@ -50,19 +55,22 @@ func Rules(f Facts, model string, sample bool) Settings {
 	default:
 		why("neighbours are of other classes: batch norm and residual")
 		s.Norm, s.Residual, s.Hidden, s.Layers, s.Dropout, s.LR, s.Epochs = "batch", true, 256, 4, 0.5, 0.001, 1000
-		if f.Degree() < sparse {
+		if most = deepWork; f.Degree() < sparse {
 			s.Layers = 9
-			why("low degrees: nine layers")
+			why("low degrees: many layers")
 		}
 		if f.Features < narrow {
 			s.Hidden, s.Dropout, s.LR = 64, 0.2, 0.01
+			if s.Layers == 9 {
+				s.Layers = 12
+			}
 			why("few features: narrow layers, weak dropout, a high rate")
 		}
 	}
-	for s.Hidden > 64 && float64(f.Nodes)*float64(s.Hidden*s.Hidden*s.Layers) > work {
+	for s.Hidden > 64 && float64(f.Nodes)*float64(s.Hidden*s.Hidden*s.Layers) > most {
 		s.Hidden /= 2
 	}
-	if sample || f.Parts || f.Nodes > wholeNodes || f.Edges > wholeEdges {
+	if sample || f.Parts || !Whole(f.Nodes, f.Edges) {
 		s.Layers, s.Hidden, s.LR, s.WeightDecay, s.EvalEvery = min(s.Layers, 3), max(s.Hidden, 128), 0.003, 0, 1
 		s.Epochs = int(math.Max(10, math.Min(100, 2_000_000/float64(max(f.Train, 1)))))
 		s.Patience = max(5, s.Epochs/5)

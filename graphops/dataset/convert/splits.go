@@ -116,6 +116,16 @@ func addSplits(ctx context.Context, d *dataset.Dataset, m *tabular.Meter, o Opti
 	return ", split of " + filepath.Base(spec), nil
 }
 
+// Divide replaces the splits of the graphs of a dataset of many, or of the nodes of a dataset that is one graph, as
+// [Options].Split says. It changes d, so no other goroutine may read it meanwhile.
+func Divide(ctx context.Context, d *dataset.Dataset, split string, seed uint64) error {
+	if err := checkSplit(split); err != nil {
+		return err
+	}
+	_, err := addSplits(ctx, d, &tabular.Meter{}, Options{Split: split, Seed: seed})
+	return err
+}
+
 // splitWords are the names that splits have in files.
 var splitWords = map[string]string{"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "dev": "val", "test": "test", "testing": "test"}
 

@@ -136,7 +136,7 @@ func benchTrain(ctx context.Context, args []string, out *cli.Output) error {
 		full    = fs.Bool("full-graph", false, "full-graph steps with one layer per value of --fanout")
 		limited = fs.Bool("limits", true, "measure the machine's limits too")
 	)
-	options.Bind(fs, &t, "epochs", "eval", "eval-every", "eval-batches", "metric", "best-by", "patience", "watch-test", "checkpoint-every", "keep", "restarts", "tensorboard", "title", "tags", "notes", "run", "resume", "resume-changed", "from")
+	options.Bind(fs, &t, "recipe", "full-graph", "epochs", "eval", "eval-every", "eval-batches", "metric", "best-by", "patience", "watch-test", "checkpoint-every", "keep", "restarts", "tensorboard", "title", "tags", "notes", "run", "resume", "resume-changed", "from")
 	for _, d := range [][2]string{{"hidden", "256"}, {"lr", "0.003"}, {"fanout", "15,10,5"}, {"dropout", "0.5"}, {"workers", "1"}} {
 		f := fs.Lookup(d[0])
 		f.DefValue = d[1]
