@@ -76,7 +76,7 @@ func TestLinkFlags(t *testing.T) {
 	t.Setenv("GNB_RUNS", t.TempDir())
 	for _, c := range []struct{ args, want string }{
 		{"--decoder mlp", "--decoder is for links and triples, and this task is nodes; add --task links or --task triples"},
-		{"--task graphs", `--task is "graphs"; it is nodes, links, triples`},
+		{"--task molecules", `--task is "molecules"; it is nodes, links, triples`},
 		{"--task links --val 0", "--val is 0; it is a fraction of the edges, or -1 for none"},
 		{"--task links --margin 0", "--margin is 0; it is a number above 0"},
 		{"--task links --negatives 0", "--negatives is 0; it must be at least 1"},
@@ -92,7 +92,7 @@ func TestLinkFlags(t *testing.T) {
 		{"--task links --test-edges none.csv", "no such file"},
 		{"--task links --metric recall_34", "karate has only 33 nodes to recommend"},
 		{"--task links --negatives 100000000", "an edge has 1 to 65536 negatives"},
-		{"--task triples --hidden 8", "--hidden is for nodes and links, and this task is triples"},
+		{"--task triples --hidden 8", "--hidden is for nodes, links, numbers and graphs, and this task is triples"},
 		{"--task triples --decoder rotate", "karate has no relations"},
 		{"--task triples --encoder-blocks 2", `the encoder is ""`},
 		{"--task links --messages 0.2", "--messages is for triples"},
