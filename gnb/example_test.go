@@ -183,11 +183,10 @@ func ExampleTrace() {
 	// Output: true
 }
 
-// ExampleRecipeFor shows what the rules choose for a graph, and trains with it.
+// ExampleRecipeFor shows what the rules choose for a graph; gnb.TrainOptions{Recipe: "strong"} trains with it.
 func ExampleRecipeFor() {
 	ds := gnb.Must(gnb.Load(context.Background(), "karate"))
 	r := gnb.Must(gnb.RecipeFor(ds, gnb.GCN, "strong"))
 	fmt.Println(r.Model, r.Options.Arrangement, r.Options.FullGraph)
-	// gnb.Train(ctx, ds, gnb.GCN, gnb.TrainOptions{Recipe: "strong"}) trains with it.
 	// Output: gcn strong true
 }

@@ -1,6 +1,7 @@
 package gnb_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,17 @@ func TestTrainFullGraph(t *testing.T) {
 		one := run(o)
 		o.Workers = 2
 		sameRun(t, one, run(o))
+		half := o
+		half.Workers, half.Epochs, half.CheckpointEvery = 1, 5, 2
+		begun := run(half)
+		half.Epochs, half.RunDir, half.Resume, half.ResumeChanged = 12, "", begun.Dir, true
+		resumed, err := gnb.Train(t.Context(), ds, m, half)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(weights(t, one), weights(t, resumed)) {
+			t.Errorf("%s: a run that resumed after 5 of 12 epochs has other weights", m.Name())
+		}
 		if one.Result.Steps != 12 {
 			t.Errorf("%s: %d steps of 12 epochs", m.Name(), one.Result.Steps)
 		}
