@@ -2,7 +2,8 @@
 // [Molecules], [dataset.Karate]), published ones, directories, and those of graph servers.
 //
 // [Load] takes the name: a generator such as "planted?nodes=20000", the path of a directory, or a
-// published dataset such as "cora", which is in $GNB_HOME/datasets (~/.cache/graphnb/datasets) after
+// published dataset such as "cora". A dataset's directory that has the name of a generator or of a published
+// dataset comes first; "karate?" is the generator all the same. A published dataset is in $GNB_HOME/datasets (~/.cache/graphnb/datasets) after
 // package registry/get has downloaded it. [List] has all names. [LoadWith] gets missing datasets,
 // reports progress, and ends with its context; [RegisterGetter] and [RegisterRemote] give a program
 // the means to download and to speak with servers.
@@ -107,9 +108,12 @@ func LoadWith(ctx context.Context, spec string, o LoadOptions) (*dataset.Dataset
 	if IsRemote(spec) {
 		return loadRemote(ctx, spec, o)
 	}
-	name, query, _ := strings.Cut(spec, "?")
+	name, query, asked := strings.Cut(spec, "?")
 	for _, g := range Generators() {
 		if g.Name == name {
+			if _, err := os.Stat(filepath.Join(spec, dataset.MetadataFile)); err == nil && !asked {
+				return dataset.Open(spec) // a directory of that name, such as one that the generator wrote
+			}
 			return g.load(query, &meter{ctx: ctx, report: o.Progress, every: 50 * time.Millisecond, toWrite: o.ToWrite})
 		}
 	}

@@ -206,3 +206,24 @@ func TestLoad(t *testing.T) {
 		}
 	}
 }
+
+// A directory that a generator wrote under its own name is what the name means there, with its own sizes.
+func TestDirectoryOfAGeneratorsName(t *testing.T) {
+	t.Chdir(t.TempDir())
+	made, err := Load("molecules?graphs=50")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dataset.Write("molecules", made); err != nil {
+		t.Fatal(err)
+	}
+	for spec, want := range map[string]int{"molecules": 50, "molecules?graphs=20": 20} {
+		ds, err := Load(spec)
+		if err != nil || ds.NumGraphs() != want {
+			t.Errorf("%s: %v (%v), want %d graphs", spec, ds, err, want)
+		}
+		if err == nil {
+			_ = ds.Close()
+		}
+	}
+}
