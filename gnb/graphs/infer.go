@@ -57,7 +57,7 @@ func (a *Answers) Row(g int) []float32 {
 // Class returns the most probable class of graph g and its probability.
 func (a *Answers) Class(g int) (class int, probability float64) {
 	row := a.Row(g)
-	class = int(nn.Argmax(row))
+	class = nn.Argmax(row)
 	sum := 0.0
 	for _, x := range row {
 		sum += math.Exp(float64(x) - float64(row[class]))

@@ -82,6 +82,8 @@ func record(ds *gnb.Dataset, o Options) recorded {
 	switch {
 	case o.Model != nil:
 		r.Model = o.Model.Name()
+	case ds != nil && ds.EdgeFeatureDim() > 0:
+		r.Model = gnb.GINE.Name()
 	default:
 		r.Model = gnb.GIN.Name()
 	}

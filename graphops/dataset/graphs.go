@@ -58,7 +58,7 @@ func (d *Dataset) checkGraphsShape() error {
 	case d.Graph == nil || d.Meta.Parts != nil || d.Meta.Part != nil:
 		return errors.New("a dataset of many graphs is not divided into parts: its graphs are independent, so give each machine some of them")
 	case g.Graph != nil || g.Graphs != nil || g.GraphOffsets != nil || g.NodeFeatures != nil || g.EdgeSplits != nil || g.Arrays != nil:
-		return errors.New("Graphs has features, labels, targets and splits, and nothing else")
+		return errors.New("the dataset Graphs has features, labels, targets and splits, and nothing else")
 	case len(at)-1 >= math.MaxInt32:
 		return fmt.Errorf("%d graphs, but graphs are numbered by int32", len(at)-1)
 	case at[0] != 0 || at[len(at)-1] != int64(d.Nodes()):

@@ -2,13 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"math"
+	"path/filepath"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/outfile"
 	"github.com/graphnb/graphnb/gnb/graphs"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/gnb/tables"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
@@ -28,25 +33,29 @@ func inferGraphs(ctx context.Context, out *cli.Output, run *runs.Run, ds *gnb.Da
 	if err != nil {
 		return err
 	}
+	ids, err := idsOfGraphs(ds)
+	if err != nil {
+		return err
+	}
 	switch {
 	case outfile.IsArray(file):
 		err = dataset.WriteNPY(file, a.Rows.Rows, a.Rows.Cols, a.Rows.F32)
 	case a.Numeric():
-		err = outfile.Write(file, append([]string{"graph"}, a.Columns()...), tableOfGraphs(a, func(row []any, g int) []any {
+		err = outfile.Write(file, append([]string{"graph"}, a.Columns()...), tableOfGraphs(a, ids, func(row []any, g int) []any {
 			for _, x := range a.Row(g) {
 				row = append(row, x)
 			}
 			return row
 		}))
 	case a.Several():
-		err = outfile.Write(file, append([]string{"graph"}, a.Columns()...), tableOfGraphs(a, func(row []any, g int) []any {
+		err = outfile.Write(file, append([]string{"graph"}, a.Columns()...), tableOfGraphs(a, ids, func(row []any, g int) []any {
 			for _, x := range a.Row(g) {
 				row = append(row, outfile.Probability(1/(1+math.Exp(-float64(x)))))
 			}
 			return row
 		}))
 	default:
-		err = outfile.Write(file, []string{"graph", "class", "probability"}, tableOfGraphs(a, func(row []any, g int) []any {
+		err = outfile.Write(file, []string{"graph", "class", "probability"}, tableOfGraphs(a, ids, func(row []any, g int) []any {
 			class, p := a.Class(g)
 			return append(row, a.ClassName(class), outfile.Probability(p))
 		}))
@@ -63,11 +72,30 @@ func inferGraphs(ctx context.Context, out *cli.Output, run *runs.Run, ds *gnb.Da
 	return nil
 }
 
-// tableOfGraphs yields a row for each graph, which begins with its number.
-func tableOfGraphs(a *graphs.Answers, fill func(row []any, g int) []any) func(yield func([]any) bool) {
+// idsOfGraphs returns the original ids of the graphs of a dataset that was made of tables, nil for another.
+func idsOfGraphs(ds *gnb.Dataset) ([]string, error) {
+	if ds.Dir() == "" {
+		return nil, nil
+	}
+	ids, err := dataset.ReadNames(ds.Dir(), tables.GraphNames)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err == nil && len(ids) != ds.NumGraphs():
+		err = fmt.Errorf("gnb infer: %s has %d ids of %d graphs", filepath.Join(ds.Dir(), tables.GraphNames), len(ids), ds.NumGraphs())
+	}
+	return ids, err
+}
+
+// tableOfGraphs yields a row for each graph, which begins with its original id, or with its number.
+func tableOfGraphs(a *graphs.Answers, ids []string, fill func(row []any, g int) []any) func(yield func([]any) bool) {
 	return func(yield func([]any) bool) {
 		for g := range a.Rows.Rows {
-			if !yield(fill([]any{g}, g)) {
+			name := any(g)
+			if ids != nil {
+				name = ids[g]
+			}
+			if !yield(fill([]any{name}, g)) {
 				return
 			}
 		}
