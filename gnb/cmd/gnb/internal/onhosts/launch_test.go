@@ -132,7 +132,10 @@ func TestRanksOfHosts(t *testing.T) {
 }
 
 // saves is a rank that ends with status 75 when it is asked to.
-const saves = `trap 'echo saved; exit 75' TERM; echo runs; while :; do sleep 0.1; done`
+const (
+	saves    = trapTERM + `echo runs; while :; do sleep 0.1; done`
+	trapTERM = `trap 'echo saved; exit 75' TERM; `
+)
 
 // When a rank fails, all end, and the status says what to do.
 func TestStatuses(t *testing.T) {
@@ -243,7 +246,7 @@ const notesPID = `echo $$ >"$1/new-$RANK" && mv "$1/new-$RANK" "$1/pid-$RANK"; `
 
 // Ctrl-C is for rank 0's checkpoint, and the launcher waits for it.
 func TestInterrupt(t *testing.T) {
-	_, words := hostsOf(t, notesPID+saves, "a,b:2")
+	_, words := hostsOf(t, trapTERM+notesPID+saves, "a,b:2") // a rank that has noted its pid has its trap
 	c, out := process(t, words, 3)
 	if err := c.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -270,7 +273,7 @@ func TestScriptWithoutExec(t *testing.T) {
 
 // However the launcher ends, its ranks do, too.
 func TestKilledLauncher(t *testing.T) {
-	dir, words := hostsOf(t, notesPID+`trap '' TERM; while :; do sleep 0.1; done`, "a,b:2")
+	dir, words := hostsOf(t, `trap '' TERM; `+notesPID+`while :; do sleep 0.1; done`, "a,b:2")
 	c, _ := process(t, words, 3)
 	if err := c.Process.Kill(); err != nil {
 		t.Fatal(err)
