@@ -204,19 +204,21 @@ func (t *TaskOf[O]) complete(ctx context.Context, ds *Dataset, o O) (O, LaunchOp
 }
 
 // SharedOptions returns the options that a task shares with others: the subjects that it has.
-func (t *TaskOf[O]) SharedOptions(o O) (shared TrainOptions) {
-	of := t.subject(&o)
-	shared.OptimizerOptions, shared.LaunchOptions = *of.optimizer(), *of.launch()
+func (t *TaskOf[O]) SharedOptions(o O) TrainOptions { return sharedOf(t.subject(&o)) }
+
+// sharedOf returns the subjects that options of a task have.
+func sharedOf(of TaskOptions) (o TrainOptions) {
+	o.OptimizerOptions, o.LaunchOptions = *of.optimizer(), *of.launch()
 	if m := modelOf(of); m != nil {
-		shared.ModelOptions = *m
+		o.ModelOptions = *m
 	}
 	if s := samplerOf(of); s != nil {
-		shared.SamplerOptions = *s
+		o.SamplerOptions = *s
 	}
 	if e := evaluationOf(of); e != nil {
-		shared.EvaluationOptions = *e
+		o.EvaluationOptions = *e
 	}
-	return shared
+	return o
 }
 
 // WithLaunch returns options with other ones of the launch.

@@ -10,15 +10,19 @@ import (
 // TaskAs is a task whose options have the type O for those who set them, and R as runs record them: for instance a model by its
 // handle, and by its name. See [RecordAs].
 type TaskAs[O, R any] struct {
-	task   *TaskOf[R]
-	record func(ds *Dataset, o O) R
-	give   func(r R) (O, error)
+	task    *TaskOf[R]
+	subject func(o *O) TaskOptions
+	record  func(ds *Dataset, o O) R
+	give    func(r R) (O, error)
 }
 
 // RecordAs makes a task with options O of one with options R. record returns the options as runs record them; give is the
-// opposite. ds is nil if only what all tasks share is asked for.
-func RecordAs[O, R any](task *TaskOf[R], record func(ds *Dataset, o O) R, give func(r R) (O, error)) *TaskAs[O, R] {
-	return &TaskAs[O, R]{task, record, give}
+// opposite.
+func RecordAs[O, R any, P interface {
+	*O
+	TaskOptions
+}](task *TaskOf[R], record func(ds *Dataset, o O) R, give func(r R) (O, error)) *TaskAs[O, R] {
+	return &TaskAs[O, R]{task, func(o *O) TaskOptions { return P(o) }, record, give}
 }
 
 // Name is the name the task was declared under.
@@ -33,15 +37,12 @@ func (t *TaskAs[O, R]) Train(ctx context.Context, ds *Dataset, o O) (*runs.Run, 
 }
 
 // SharedOptions is [TaskOf.SharedOptions].
-func (t *TaskAs[O, R]) SharedOptions(o O) TrainOptions { return t.task.SharedOptions(t.record(nil, o)) }
+func (t *TaskAs[O, R]) SharedOptions(o O) TrainOptions { return sharedOf(t.subject(&o)) }
 
 // WithLaunch is [TaskOf.WithLaunch].
 func (t *TaskAs[O, R]) WithLaunch(o O, l LaunchOptions) O {
-	with, err := t.give(t.task.WithLaunch(t.record(nil, o), l))
-	if err != nil { // o's own model is always found
-		return o
-	}
-	return with
+	*t.subject(&o).launch() = l
+	return o
 }
 
 // Recorded is [TaskOf.Recorded].
