@@ -183,7 +183,7 @@ def timed(folder):
         words = ["train", data, "--task", "graphs", *args, "--split", set_, "--eval", "none", "--resume", "never", "--json"]
         words = [w for i, w in enumerate(words) if w != "--metric" and (i == 0 or words[i - 1] != "--metric")]
         ours, theirs, tuned = [], [], []
-        for _ in range(5):
+        for _ in range(3):
             seconds = [json.loads(gnb(*words, "--epochs", n).strip().splitlines()[-1])["seconds"] for n in (5, 45)]
             ours.append((seconds[1] - seconds[0]) / 40)
             for env, to in (({}, theirs), ({"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=4294967295:glibc.malloc.trim_threshold=18446744073709551615:glibc.malloc.top_pad=67108864"}, tuned)):
