@@ -34,14 +34,8 @@ func (m *Metadata) checkGraphs() error {
 		return fmt.Errorf("num_nodes is %d; it is the number of graphs, in [0, %d]", m.NumNodes, math.MaxInt32-1)
 	case m.NumEdges != 0 || m.EdgeFeatureDim != 0 || len(m.NodeTypes) > 0 || m.Parts != nil || m.Part != nil || len(m.Arrays) > 0 || m.Graphs != nil:
 		return errors.New("graphs have features, labels, targets and splits, and nothing else")
-	case m.FeatureDim < 0 || m.FeatureDim > math.MaxInt32 || m.NumClasses < 0 || m.NumClasses > math.MaxInt32 || m.TargetDim < 0 || m.TargetDim > math.MaxInt32:
-		return fmt.Errorf("feature_dim is %d, num_classes %d and target_dim %d; they must lie in [0, %d]", m.FeatureDim, m.NumClasses, m.TargetDim, math.MaxInt32)
-	case m.FeatureFormat != "" && m.FeatureFormat != FormatCSR && m.FeatureFormat != FormatCSROnes:
-		return fmt.Errorf("feature_format is %q; it must be %q, %q or absent", m.FeatureFormat, FormatCSR, FormatCSROnes)
-	case m.MultiLabel && m.NumClasses == 0:
-		return errors.New("multi_label is true, but num_classes is 0")
 	}
-	if err := checkWords(m, m.TargetDim); err != nil {
+	if err := m.checkSizes(); err != nil {
 		return err
 	}
 	return checkSplitNames(m.Splits)
@@ -64,37 +58,10 @@ func (d *Dataset) checkGraphsShape() error {
 	case at[0] != 0 || at[len(at)-1] != int64(d.Nodes()):
 		return fmt.Errorf("GraphOffsets run from %d to %d; they must run from 0 to the number of nodes, %d", at[0], at[len(at)-1], d.Nodes())
 	}
-	return g.checkRows(len(at) - 1)
-}
-
-// checkRows is the part of checkShape that is about features and labels of n rows.
-func (d *Dataset) checkRows(n int) error {
-	switch {
-	case d.Features != nil && d.Features.Rows != n:
-		return fmt.Errorf("%d rows of features for %d graphs", d.Features.Rows, n)
-	case d.Features != nil && (d.Features.Cols <= 0 || max(len(d.Features.F32), len(d.Features.F16)) != n*d.Features.Cols):
-		return fmt.Errorf("%d feature values of graphs for [%d, %d]", max(len(d.Features.F32), len(d.Features.F16)), n, d.Features.Cols)
-	case d.Features != nil && d.SparseFeatures != nil:
-		return errors.New("graphs have features in both Features and SparseFeatures: set one of them to nil")
-	case d.SparseFeatures != nil && d.SparseFeatures.Rows != n:
-		return fmt.Errorf("%d rows of sparse features for %d graphs", d.SparseFeatures.Rows, n)
-	case d.Labels != nil && d.MultiLabels != nil:
-		return errors.New("graphs have labels in both Labels and MultiLabels: set one of them to nil")
-	case d.MultiLabels != nil && (d.MultiLabels.Rows != n || d.MultiLabels.Cols <= 0 || len(d.MultiLabels.Data) != n*d.MultiLabels.Cols):
-		return fmt.Errorf("labels [%d, %d] of %d elements for %d graphs", d.MultiLabels.Rows, d.MultiLabels.Cols, len(d.MultiLabels.Data), n)
-	case d.Labels != nil && len(d.Labels) != n:
-		return fmt.Errorf("%d labels for %d graphs", len(d.Labels), n)
-	case d.Labels != nil && d.Meta.NumClasses <= 0:
-		return errors.New("graphs have labels, but Graphs.Meta.NumClasses is 0")
-	case d.Labels == nil && d.MultiLabels == nil && d.Meta.NumClasses != 0:
-		return fmt.Errorf("Graphs.Meta.NumClasses is %d, but the graphs have no labels", d.Meta.NumClasses)
-	case d.Targets != nil && (d.Targets.Rows != n || d.Targets.Cols < 1 || len(d.Targets.F32) != n*d.Targets.Cols):
-		return fmt.Errorf("targets [%d, %d] of %d elements for %d graphs", d.Targets.Rows, d.Targets.Cols, len(d.Targets.F32), n)
+	if err := g.checkRows(len(at)-1, "graphs"); err != nil {
+		return fmt.Errorf("of the graphs: %w", err)
 	}
-	if err := checkWords(&d.Meta, d.TargetDim()); err != nil {
-		return err
-	}
-	return checkSplitNames(d.SplitNames())
+	return nil
 }
 
 // ofGraphsIn is a source of the files of a dataset's graphs.

@@ -202,46 +202,20 @@ func (d *Dataset) checkShape() error {
 		return fmt.Errorf("%s has no graph", d.Meta.Name)
 	}
 	nodes := d.Nodes()
-	n := d.rows()
 	switch {
 	case d.Meta.Name == "":
 		return errors.New("the dataset has no name: set Meta.Name")
 	case nodes > math.MaxInt32:
 		return fmt.Errorf("%d nodes, but node ids are int32", nodes)
-	case d.Features != nil && d.Features.Rows != n:
-		return fmt.Errorf("%d rows of features for %d nodes", d.Features.Rows, n)
-	case d.Features != nil && d.Features.Cols <= 0:
-		return fmt.Errorf("features of %d columns: set Features to nil instead", d.Features.Cols)
-	case d.Features != nil && d.Features.F32 != nil && d.Features.F16 != nil:
-		return errors.New("there are features in both Features.F32 and Features.F16: set one of them to nil")
-	case d.Features != nil && !d.Features.elsewhere() && max(len(d.Features.F32), len(d.Features.F16)) != d.Features.Rows*d.Features.Cols:
-		return fmt.Errorf("%d feature values for [%d, %d]", max(len(d.Features.F32), len(d.Features.F16)), d.Features.Rows, d.Features.Cols)
-	case d.Features != nil && d.SparseFeatures != nil:
-		return errors.New("there are features in both Features and SparseFeatures: set one of them to nil")
-	case d.SparseFeatures != nil && d.SparseFeatures.Rows != n:
-		return fmt.Errorf("%d rows of sparse features for %d nodes", d.SparseFeatures.Rows, n)
-	case d.SparseFeatures != nil && d.SparseFeatures.Cols <= 0:
-		return fmt.Errorf("sparse features of %d columns: set SparseFeatures to nil instead", d.SparseFeatures.Cols)
+	}
+	if err := d.checkRows(d.rows(), "nodes"); err != nil {
+		return err
+	}
+	switch {
 	case d.Graph != nil && d.Graph.EdgeWeights != nil && int64(len(d.Graph.EdgeWeights)) != d.Edges():
 		return fmt.Errorf("%d weights for %d edges", len(d.Graph.EdgeWeights), d.Edges())
-	case d.Labels != nil && d.MultiLabels != nil:
-		return errors.New("there are labels in both Labels and MultiLabels: set one of them to nil")
-	case d.MultiLabels != nil && d.MultiLabels.Rows != n:
-		return fmt.Errorf("%d rows of targets for %d nodes", d.MultiLabels.Rows, n)
-	case d.MultiLabels != nil && (d.MultiLabels.Cols <= 0 || d.MultiLabels.Cols > math.MaxInt32 || len(d.MultiLabels.Data) != d.MultiLabels.Rows*d.MultiLabels.Cols):
-		return fmt.Errorf("%d targets for [%d, %d]", len(d.MultiLabels.Data), d.MultiLabels.Rows, d.MultiLabels.Cols)
-	case d.MultiLabels != nil:
-	case d.Labels != nil && len(d.Labels) != n:
-		return fmt.Errorf("%d labels for %d nodes", len(d.Labels), n)
-	case d.Labels != nil && d.Meta.NumClasses <= 0:
-		return errors.New("there are labels, but Meta.NumClasses is 0")
-	case d.Meta.Parts != nil && (d.Features != nil || d.SparseFeatures != nil || d.Labels != nil):
-		return errors.New("a dataset divided into parts has its features and labels in the parts")
-	case d.Labels == nil && d.Meta.NumClasses != 0 && d.Meta.Parts == nil:
-		return fmt.Errorf("Meta.NumClasses is %d, but there are no labels", d.Meta.NumClasses)
-	}
-	if err := d.checkTargetsShape(); err != nil {
-		return err
+	case d.Meta.Parts != nil && (d.Features != nil || d.SparseFeatures != nil || d.Labels != nil || d.Targets != nil):
+		return errors.New("a dataset divided into parts has its features, labels and targets in the parts")
 	}
 	if err := d.checkGraphsShape(); err != nil {
 		return err
@@ -252,19 +226,80 @@ func (d *Dataset) checkShape() error {
 	if err := d.checkTypesShape(); err != nil {
 		return err
 	}
-	if d.SparseFeatures != nil {
+	if err := d.Meta.checkParts(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// checkRows is the part of checkShape that is about what each of n nodes, or graphs, has: features, labels, targets, splits.
+func (d *Dataset) checkRows(n int, what string) error {
+	x, sparse, multi := d.Features, d.SparseFeatures, d.MultiLabels
+	switch {
+	case x != nil && x.Rows != n:
+		return fmt.Errorf("%d rows of features for %d %s", x.Rows, n, what)
+	case x != nil && x.Cols <= 0:
+		return fmt.Errorf("features of %d columns: set Features to nil instead", x.Cols)
+	case x != nil && x.F32 != nil && x.F16 != nil:
+		return errors.New("there are features in both Features.F32 and Features.F16: set one of them to nil")
+	case x != nil && !x.elsewhere() && max(len(x.F32), len(x.F16)) != x.Rows*x.Cols:
+		return fmt.Errorf("%d feature values for [%d, %d]", max(len(x.F32), len(x.F16)), x.Rows, x.Cols)
+	case x != nil && sparse != nil:
+		return errors.New("there are features in both Features and SparseFeatures: set one of them to nil")
+	case sparse != nil && sparse.Rows != n:
+		return fmt.Errorf("%d rows of sparse features for %d %s", sparse.Rows, n, what)
+	case sparse != nil && sparse.Cols <= 0:
+		return fmt.Errorf("sparse features of %d columns: set SparseFeatures to nil instead", sparse.Cols)
+	case d.Labels != nil && multi != nil:
+		return errors.New("there are labels in both Labels and MultiLabels: set one of them to nil")
+	case multi != nil && multi.Rows != n:
+		return fmt.Errorf("%d rows of targets for %d %s", multi.Rows, n, what)
+	case multi != nil && (multi.Cols <= 0 || multi.Cols > math.MaxInt32 || len(multi.Data) != multi.Rows*multi.Cols):
+		return fmt.Errorf("%d targets for [%d, %d]", len(multi.Data), multi.Rows, multi.Cols)
+	case multi != nil:
+	case d.Labels != nil && len(d.Labels) != n:
+		return fmt.Errorf("%d labels for %d %s", len(d.Labels), n, what)
+	case d.Labels != nil && d.Meta.NumClasses <= 0:
+		return errors.New("there are labels, but Meta.NumClasses is 0")
+	case d.Labels == nil && d.Meta.NumClasses != 0 && d.Meta.Parts == nil:
+		return fmt.Errorf("Meta.NumClasses is %d, but there are no labels", d.Meta.NumClasses)
+	}
+	if sparse != nil {
 		var bad *SparseError
-		if err := d.SparseFeatures.CheckShape(); errors.As(err, &bad) {
+		if err := sparse.CheckShape(); errors.As(err, &bad) {
 			return fmt.Errorf("the sparse features: %s: %s", bad.Array, bad.Why)
 		}
+	}
+	if err := d.checkTargetsShape(n, what); err != nil {
+		return err
 	}
 	if err := checkWords(&d.Meta, d.TargetDim()); err != nil {
 		return err
 	}
-	if err := d.Meta.checkParts(); err != nil {
-		return err
-	}
 	return checkSplitNames(d.SplitNames())
+}
+
+// checkSizes checks what metadata says of the features, labels and targets of nodes or graphs.
+func (m *Metadata) checkSizes() error {
+	switch {
+	case m.FeatureDim < 0:
+		return fmt.Errorf("feature_dim is %d", m.FeatureDim)
+	case m.NumClasses < 0 || m.NumClasses > math.MaxInt32:
+		return fmt.Errorf("num_classes is %d; it must lie in [0, %d]", m.NumClasses, math.MaxInt32)
+	case len(m.FeatureNames) > 0 && len(m.FeatureNames) != m.FeatureDim:
+		return fmt.Errorf("feature_names has %d names for %d features", len(m.FeatureNames), m.FeatureDim)
+	case m.FeatureFormat != "" && m.FeatureFormat != FormatCSR && m.FeatureFormat != FormatCSROnes:
+		return fmt.Errorf("feature_format is %q; it must be %q, %q or absent", m.FeatureFormat, FormatCSR, FormatCSROnes)
+	case m.FeatureFormat != "" && m.FeatureDim == 0:
+		return fmt.Errorf("feature_format is %q, but feature_dim is 0", m.FeatureFormat)
+	case m.FeatureDim > math.MaxInt32:
+		return fmt.Errorf("feature_dim is %d; columns are int32", m.FeatureDim)
+	case m.MultiLabel && m.NumClasses == 0:
+		return errors.New("multi_label is true, but num_classes is 0")
+	case m.TargetDim < 0 || m.TargetDim > math.MaxInt32:
+		return fmt.Errorf("target_dim is %d; it must lie in [0, %d]", m.TargetDim, math.MaxInt32)
+	}
+	return checkWords(m, m.TargetDim)
 }
 
 // checkWords checks the text fields of the metadata.
@@ -385,31 +420,10 @@ func (d *Dataset) loadMeta(src source) error {
 		return readError(label, "num_edges is %d", m.NumEdges)
 	case m.EdgeFeatureDim < 0 || m.EdgeFeatureDim > math.MaxInt32:
 		return readError(label, "edge_feature_dim is %d; it must lie in [0, %d]", m.EdgeFeatureDim, math.MaxInt32)
-	case m.FeatureDim < 0:
-		return readError(label, "feature_dim is %d", m.FeatureDim)
-	case m.NumClasses < 0 || m.NumClasses > math.MaxInt32:
-		return readError(label, "num_classes is %d; it must lie in [0, %d]", m.NumClasses, math.MaxInt32)
-	case len(m.FeatureNames) > 0 && len(m.FeatureNames) != m.FeatureDim:
-		return readError(label, "feature_names has %d names for %d features", len(m.FeatureNames), m.FeatureDim)
 	case len(m.EdgeFeatureNames) > 0 && len(m.EdgeFeatureNames) != m.EdgeFeatureDim:
 		return readError(label, "edge_feature_names has %d names for %d features of an edge", len(m.EdgeFeatureNames), m.EdgeFeatureDim)
 	}
-	switch m.FeatureFormat {
-	case "", FormatCSR, FormatCSROnes:
-	default:
-		return readError(label, "feature_format is %q; it must be %q, %q or absent", m.FeatureFormat, FormatCSR, FormatCSROnes)
-	}
-	switch {
-	case m.FeatureFormat != "" && m.FeatureDim == 0:
-		return readError(label, "feature_format is %q, but feature_dim is 0", m.FeatureFormat)
-	case m.FeatureDim > math.MaxInt32:
-		return readError(label, "feature_dim is %d; columns are int32", m.FeatureDim)
-	case m.MultiLabel && m.NumClasses == 0:
-		return readError(label, "multi_label is true, but num_classes is 0")
-	case m.TargetDim < 0 || m.TargetDim > math.MaxInt32:
-		return readError(label, "target_dim is %d; it must lie in [0, %d]", m.TargetDim, math.MaxInt32)
-	}
-	if err := checkWords(m, m.TargetDim); err != nil {
+	if err := m.checkSizes(); err != nil {
 		return readError(label, "%w", err)
 	}
 	if err := m.checkParts(); err != nil {

@@ -24,22 +24,20 @@ func (d *Dataset) HasTarget(v int32) bool {
 	return false
 }
 
-// checkTargetsShape returns an error if the targets' sizes contradict the number of nodes.
-func (d *Dataset) checkTargetsShape() error {
+// checkTargetsShape returns an error if the targets' sizes contradict the number of nodes or graphs.
+func (d *Dataset) checkTargetsShape(n int, what string) error {
 	t := d.Targets
 	switch {
 	case t == nil && d.Meta.TargetDim != 0 && d.Meta.Parts == nil:
 		return fmt.Errorf("Meta.TargetDim is %d, but there are no targets", d.Meta.TargetDim)
 	case t == nil:
 		return nil
-	case d.Meta.Parts != nil:
-		return errors.New("a dataset divided into parts has its targets in the parts")
 	case t.F16 != nil || t.elsewhere():
 		return errors.New("targets are float32 in memory: set Targets.F32")
 	case t.Cols < 1:
 		return fmt.Errorf("targets of %d columns: set Targets to nil instead", t.Cols)
-	case t.Rows != d.rows():
-		return fmt.Errorf("%d rows of targets for %d rows", t.Rows, d.rows())
+	case t.Rows != n:
+		return fmt.Errorf("%d rows of targets for %d %s", t.Rows, n, what)
 	case len(t.F32) != t.Rows*t.Cols:
 		return fmt.Errorf("%d targets for [%d, %d]", len(t.F32), t.Rows, t.Cols)
 	}
