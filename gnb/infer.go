@@ -100,7 +100,7 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 		return r, err
 	}
 	given, said := ds, &notice.List{}
-	ds, err := o.asTrained(ctx, run, ds, said)
+	ds, err := feed.AsTrained(ctx, "gnb", run.Config.ID, run.Config.FeatureNames, ds, o.Quiet, said)
 	if err != nil {
 		return r, err
 	}
@@ -192,18 +192,4 @@ func (r InferResult) IDs() ([]string, error) {
 		return nil, errors.New("gnb: the result is not one of Infer, so its nodes have no ids")
 	}
 	return r.data.IDs()
-}
-
-// asTrained returns a dataset with its features in the order of a run's, and in one width. It prints and adds to said what
-// it does.
-func (o InferOptions) asTrained(ctx context.Context, run *runs.Run, ds *Dataset, said *notice.List) (*Dataset, error) {
-	ds, err := ds.InOrder(run.Config.FeatureNames, func(n notice.Notice) {
-		if said.Add(n); !o.Quiet {
-			fmt.Println("gnb: " + n.String())
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("gnb: run %s: %w", run.Config.ID, err)
-	}
-	return feed.OneWidth(ctx, ds, o.Quiet)
 }

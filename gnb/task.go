@@ -148,7 +148,7 @@ func (t *TaskOf[O]) Infer(ctx context.Context, run *runs.Run, ds *Dataset, out s
 	case o.Layer != 0:
 		return fmt.Errorf("gnb: InferOptions.Layer is %d, and what task %q writes is its own; leave Layer out", o.Layer, t.Name())
 	}
-	if ds, err = o.asTrained(ctx, run, ds, &notice.List{}); err != nil {
+	if ds, err = feed.AsTrained(ctx, "gnb", run.Config.ID, run.Config.FeatureNames, ds, o.Quiet, &notice.List{}); err != nil {
 		return err
 	}
 	*t.subject(&had).launch() = LaunchOptions{}

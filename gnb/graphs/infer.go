@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -38,9 +39,7 @@ type Answers struct {
 	// Notices say whether features were matched by their names because the dataset has them in another order.
 	Notices notice.List
 
-	o       recorded
-	classes []string
-	targets []string
+	o recorded
 }
 
 // Numeric reports whether the rows are numbers.
@@ -67,8 +66,8 @@ func (a *Answers) Class(g int) (class int, probability float64) {
 
 // ClassName returns the name of a class, its number if the dataset of the run has no names.
 func (a *Answers) ClassName(class int) string {
-	if class < len(a.classes) {
-		return a.classes[class]
+	if class < len(a.o.ClassNames) {
+		return a.o.ClassNames[class]
 	}
 	return fmt.Sprint(class)
 }
@@ -81,18 +80,11 @@ func (a *Answers) Columns() (names []string) {
 		}
 		return names
 	}
-	per := a.Rows.Cols / a.o.Targets()
-	for c := range a.Rows.Cols {
-		name := fmt.Sprintf("target_%d", c/per)
-		if c/per < len(a.targets) {
-			name = a.targets[c/per]
-		}
-		if len(a.o.Quantiles) > 0 {
-			name += fmt.Sprintf("_q%v", a.o.Quantiles[c%per])
-		}
-		names = append(names, name)
+	targets := a.o.TargetNames
+	for t := len(targets); t < a.o.Targets(); t++ {
+		targets = append(targets, strconv.Itoa(t))
 	}
-	return names
+	return a.o.ColumnNames(targets)
 }
 
 // Infer computes what the network of a run of [Train] says of each graph of a dataset, which need not be that of the run: new
@@ -162,15 +154,8 @@ func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o InferOptions, 
 
 // asTrained checks that a dataset has the features of a run's, and returns it with them in the run's order.
 func (a *Answers) asTrained(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o InferOptions) (*gnb.Dataset, error) {
-	ds, err := ds.InOrder(run.Config.FeatureNames, func(n notice.Notice) {
-		if a.Notices.Add(n); !o.Quiet {
-			fmt.Println("graphs: " + n.String())
-		}
-	})
+	ds, err := feed.AsTrained(ctx, "graphs", run.Config.ID, run.Config.FeatureNames, ds, o.Quiet, &a.Notices)
 	if err != nil {
-		return nil, fmt.Errorf("graphs: run %s: %w", run.Config.ID, err)
-	}
-	if ds, err = feed.OneWidth(ctx, ds, o.Quiet); err != nil {
 		return nil, err
 	}
 	g, err := graphsOf(ds)
@@ -186,7 +171,6 @@ func (a *Answers) asTrained(ctx context.Context, run *runs.Run, ds *gnb.Dataset,
 			return nil, fmt.Errorf("graphs: %s has %d %s, and the network of run %s takes %d; take a dataset with the features of that of the run", ds.Name(), x.have, x.what, run.Config.ID, x.had)
 		}
 	}
-	a.classes, a.targets = a.o.ClassNames, a.o.TargetNames
 	return ds, nil
 }
 

@@ -252,15 +252,7 @@ func checkInfer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, what string
 
 // infer runs the program, and returns what rank 0 wrote.
 func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, a inferArgs, o InferOptions) (r inferred, raw []byte, err error) {
-	said := func(n notice.Notice) {
-		if !o.Quiet {
-			fmt.Println("links: " + n.String())
-		}
-	}
-	if ds, err = ds.InOrder(run.Config.FeatureNames, said); err != nil {
-		return r, nil, fmt.Errorf("links: run %s: %w", run.Config.ID, err)
-	}
-	if ds, err = feed.OneWidth(ctx, ds, o.Quiet); err != nil {
+	if ds, err = feed.AsTrained(ctx, "links", run.Config.ID, run.Config.FeatureNames, ds, o.Quiet, &notice.List{}); err != nil {
 		return r, nil, err
 	}
 	file, info, err := run.WeightsFile(o.Final)

@@ -143,14 +143,7 @@ func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, out string, o gn
 		return r, nil, err
 	}
 	r.said = &notice.List{}
-	if ds, err = ds.InOrder(run.Config.FeatureNames, func(n notice.Notice) {
-		if r.said.Add(n); !o.Quiet {
-			fmt.Println("numbers: " + n.String())
-		}
-	}); err != nil {
-		return r, nil, fmt.Errorf("numbers: run %s: %w", run.Config.ID, err)
-	}
-	if ds, err = feed.OneWidth(ctx, ds, o.Quiet); err != nil {
+	if ds, err = feed.AsTrained(ctx, "numbers", run.Config.ID, run.Config.FeatureNames, ds, o.Quiet, r.said); err != nil {
 		return r, nil, err
 	}
 	file, info, err := run.WeightsFile(o.Final)
@@ -178,24 +171,7 @@ func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, out string, o gn
 		}
 	}
 	slices.SortFunc(r.Values, func(a, b runs.NamedValue) int { return strings.Compare(a.Name, b.Name) })
-	return r, had.columnNames(), nil
-}
-
-// columnNames returns the names of the columns of predictions.
-func (o *recorded) columnNames() (names []string) {
-	for _, target := range o.Options.Targets {
-		name := phrase.CleanLine(target)
-		if _, err := strconv.Atoi(name); err == nil {
-			name = "target_" + name
-		}
-		if len(o.Quantiles) == 0 {
-			names = append(names, name)
-		}
-		for _, q := range o.Quantiles {
-			names = append(names, name+"_q"+strconv.FormatFloat(q, 'g', -1, 64))
-		}
-	}
-	return names
+	return r, had.ColumnNames(had.Options.Targets), nil
 }
 
 // inferProgram computes predictions, which rank 0 writes, and measures them if the dataset has the targets.

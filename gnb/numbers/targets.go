@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // LossOptions say how numbers are learned. Options of tasks that predict numbers embed them.
@@ -94,6 +96,24 @@ func (o *LossOptions) regression() nn.Regression {
 
 // Columns is the number of a network's outputs for a number of targets: one for each target and quantile.
 func (o *LossOptions) Columns(targets int) int { return o.regression().Columns(targets) }
+
+// ColumnNames returns the names of the columns of predictions of targets, which are given by their names, or by their numbers as
+// text: "price", "target_0", or with Quantiles "price_q0.1" and so on.
+func (o *LossOptions) ColumnNames(targets []string) (names []string) {
+	for _, target := range targets {
+		name := phrase.CleanLine(target)
+		if _, err := strconv.Atoi(name); err == nil {
+			name = "target_" + name
+		}
+		if len(o.Quantiles) == 0 {
+			names = append(names, name)
+		}
+		for _, q := range o.Quantiles {
+			names = append(names, name+"_q"+strconv.FormatFloat(q, 'g', -1, 64))
+		}
+	}
+	return names
+}
 
 // Targets is the number of targets of a task whose options are complete.
 func (o *LossOptions) Targets() int { return len(o.Scale.Mean) }
