@@ -223,7 +223,7 @@ func TestSeveralLabelsAndEmptyGraphs(t *testing.T) {
 	o := quick()
 	o.Metric, o.Workers = "auc", 2
 	run := train(t, &d, o)
-	if v := run.Result.Values; !(v["val_auc"] > 0.85) {
+	if v := run.Result.Values; !(v["val_auc"] > 0.8) {
 		t.Errorf("the values are %v", v)
 	}
 	a, err := graphs.Infer(t.Context(), run, &d, graphs.InferOptions{InferOptions: gnb.InferOptions{Quiet: true}})

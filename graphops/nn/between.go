@@ -146,15 +146,17 @@ func (m *Between) SourceChunks(i, _ int) int {
 }
 
 // after is what follows the layer i: normalisation, activation and dropout.
-func (m *Between) after(f *Fwd, i int, y *Tensor) *Tensor {
-	if m.Norms != nil {
-		if norm, ok := m.Norms[i].(*LayerNorm); ok && m.Activation != "elu" {
-			return f.LayerNormReLU(y, f.Param(norm.Weight), f.Param(norm.Bias), norm.Eps, m.Dropout)
-		}
-		y = m.Norms[i].Forward(f, y)
+func (m *Between) after(f *Fwd, i int, y *Tensor) *Tensor { return m.normed(f, m.Norms, i, y) }
+
+// normed is after with the normalisations norms, nil for none.
+func (m *Between) normed(f *Fwd, norms []Module, i int, y *Tensor) *Tensor {
+	if norms != nil && m.Activation != "elu" {
+		return normReLU(f, norms[i], y, m.Dropout)
 	}
-	y = m.activate(f, y)
-	if m.Dropout > 0 {
+	if norms != nil {
+		y = norms[i].Forward(f, y)
+	}
+	if y = m.activate(f, y); m.Dropout > 0 {
 		y = f.Dropout(y, m.Dropout)
 	}
 	return y

@@ -113,10 +113,8 @@ func (p *Perceptron) Forward(f *Fwd, x *Tensor) *Tensor {
 func (p *Perceptron) after(f *Fwd, x *Tensor) *Tensor {
 	for i, l := range p.Lins[1:] {
 		if p.Norms != nil {
-			x = p.Norms[i].Forward(f, x)
-		}
-		x = f.ReLU(x)
-		if p.Dropout > 0 {
+			x = normReLU(f, p.Norms[i], x, p.Dropout)
+		} else if x = f.ReLU(x); p.Dropout > 0 {
 			x = f.Dropout(x, p.Dropout)
 		}
 		x = l.Forward(f, x)

@@ -33,6 +33,11 @@ func (l *LayerNorm) Forward(f *Fwd, x *Tensor) *Tensor {
 	return f.LayerNorm(x, f.Param(l.Weight), f.Param(l.Bias), l.Eps)
 }
 
+// forwardReLU implements [relued].
+func (l *LayerNorm) forwardReLU(f *Fwd, x *Tensor, p float64) *Tensor {
+	return f.LayerNormReLU(x, f.Param(l.Weight), f.Param(l.Bias), l.Eps, p)
+}
+
 var (
 	_ Module   = (*BatchNorm)(nil)
 	_ Resetter = (*BatchNorm)(nil)
@@ -96,18 +101,54 @@ func ones(weight, bias *Param, init func(p *Param, bound float64)) {
 // Forward implements [Module]. In training it updates the running statistics: the device's if a
 // device keeps them, without waiting for it (see [ops.Keeper]), otherwise the host's.
 func (l *BatchNorm) Forward(f *Fwd, x *Tensor) *Tensor {
+	w, b := f.Param(l.Weight), f.Param(l.Bias)
 	if !f.Train() {
-		x = f.NormBy(x, f.Param(l.RunningMean), f.Param(l.RunningVar), l.Eps)
-	} else {
-		n := x.Rows()
-		y, mean, variance := f.ColNorm(x, l.Eps)
+		return f.NormBy(x, f.Param(l.RunningMean), f.Param(l.RunningVar), w, b, l.Eps)
+	}
+	return l.track(f)(f.BatchNorm(x, w, b, l.Eps))
+}
+
+// forwardReLU implements [relued].
+func (l *BatchNorm) forwardReLU(f *Fwd, x *Tensor, p float64) *Tensor {
+	w, b := f.Param(l.Weight), f.Param(l.Bias)
+	if !f.Train() {
+		return f.NormByReLU(x, f.Param(l.RunningMean), f.Param(l.RunningVar), w, b, l.Eps, p)
+	}
+	return l.track(f)(f.BatchNormReLU(x, w, b, l.Eps, p))
+}
+
+// track returns the function that moves the running statistics towards those of y's rows, and returns y.
+func (l *BatchNorm) track(f *Fwd) func(y, mean, variance *Tensor) *Tensor {
+	return func(y, mean, variance *Tensor) *Tensor {
+		n := y.Rows()
 		if n > 0 {
 			f.Track(l.RunningMean, mean, 1-l.Momentum, l.Momentum)
 		}
 		if n > 1 {
 			f.Track(l.RunningVar, variance, 1-l.Momentum, l.Momentum*(float64(n)/float64(n-1)))
 		}
-		x = y
+		return y
 	}
-	return f.AddRow(f.MulCols(x, f.Param(l.Weight)), f.Param(l.Bias))
+}
+
+// relued is a normalisation that computes ReLU and, with p > 0, dropout in the same pass over the rows.
+type relued interface {
+	forwardReLU(f *Fwd, x *Tensor, p float64) *Tensor
+}
+
+var (
+	_ relued = (*LayerNorm)(nil)
+	_ relued = (*BatchNorm)(nil)
+)
+
+// normReLU is a normalisation, ReLU and, with p > 0, dropout.
+func normReLU(f *Fwd, norm Module, x *Tensor, p float64) *Tensor {
+	if n, ok := norm.(relued); ok {
+		return n.forwardReLU(f, x, p)
+	}
+	x = f.ReLU(norm.Forward(f, x))
+	if p > 0 {
+		x = f.Dropout(x, p)
+	}
+	return x
 }

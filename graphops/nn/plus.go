@@ -237,13 +237,7 @@ func (m *GatedGCN) withStates(f *Fwd, i int, b *Block, h *Tensor) *Tensor {
 	if i == len(m.Convs)-1 {
 		return y
 	}
-	if m.EdgeNorms != nil {
-		e = m.EdgeNorms[i].Forward(f, e)
-	}
-	if e = m.activate(f, e); m.Dropout > 0 {
-		e = f.Dropout(e, m.Dropout)
-	}
-	if m.Residual && edge != nil {
+	if e = m.normed(f, m.EdgeNorms, i, e); m.Residual && edge != nil {
 		e = f.Add(e, edge)
 	}
 	f.Carry(edgeStates{m, b, i + 1}, e)

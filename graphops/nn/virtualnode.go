@@ -99,11 +99,11 @@ func (v *VirtualNode) Next(f *Fwd, i int, groups *Block, h, state *Tensor) *Tens
 	l := v.MLPs[i]
 	y := f.Add(f.Aggregate(groups, h, Sum), state)
 	for k, lin := range l.Lins {
-		y = lin.Forward(f, y)
-		if l.Norms != nil {
-			y = l.Norms[k].Forward(f, y)
+		if y = lin.Forward(f, y); l.Norms != nil {
+			y = normReLU(f, l.Norms[k], y, 0)
+		} else {
+			y = f.ReLU(y)
 		}
-		y = f.ReLU(y)
 	}
 	if v.Dropout > 0 {
 		y = f.Dropout(y, v.Dropout)

@@ -270,22 +270,30 @@ type Keeper interface {
 	Room(host []float32) (release func(), ok bool)
 }
 
-// LayerNormer is a Backend that computes a layer norm and the operations after it in one pass over
+// Normer is a Backend that computes a layer norm or a batch norm and the operations after it in one pass over
 // the rows, with the same bits as the separate operations.
-type LayerNormer interface {
+type Normer interface {
 	Backend
 	// LayerNorm is out = drop(relu(y·w + e.Bias)), where y is RowNorm of x. It writes y and inv for
 	// the gradient, or neither if y has no elements.
 	LayerNorm(out, y, inv, x Buffer, rows, cols int, eps float32, w Buffer, e Epilogue)
 	// LayerNormGrad masks d, the gradient of out, in place with e.Keep, and computes the gradients
 	// that g requests.
-	LayerNormGrad(d, y, inv Buffer, rows, cols int, w Buffer, e Epilogue, g LayerNormGrads)
+	LayerNormGrad(d, y, inv Buffer, rows, cols int, w Buffer, e Epilogue, g NormGrads)
+	// ColStats is the mean and the variance (the mean of the squared distances) of each column of x over its rows, 0 without rows,
+	// with minus = -mean and inv = 1/√(variance + eps).
+	ColStats(mean, variance, minus, inv, x Buffer, rows, cols int, eps float64)
+	// ColNorm is out = drop(relu(y·w + e.Bias)), where y[r,c] = (x[r,c] + minus[c])·inv[c].
+	ColNorm(out, x, minus, inv, w Buffer, rows, cols int, e Epilogue)
+	// ColNormGrad masks d, the gradient of out, in place with e.Keep, and computes the gradients that g requests. With given, minus
+	// and inv do not depend on x; otherwise they are those of ColStats.
+	ColNormGrad(d, x, minus, inv, w Buffer, rows, cols int, e Epilogue, given bool, g NormGrads)
 }
 
-// LayerNormGrads says where to write the gradients of x [rows,cols] and of w and the bias [1,cols]
-// of a layer norm; a gradient whose buffer has no elements is not computed. With Acc they are
+// NormGrads says where to write the gradients of x [rows,cols] and of w and the bias [1,cols]
+// of a layer norm or a batch norm; a gradient whose buffer has no elements is not computed. With Acc they are
 // added.
-type LayerNormGrads struct {
+type NormGrads struct {
 	DX, DW, DB       Buffer
 	AccX, AccW, AccB bool
 }

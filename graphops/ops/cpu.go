@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	_ LayerNormer = (*Processor)(nil)
-	_ PartSummer  = (*Processor)(nil)
+	_ Normer     = (*Processor)(nil)
+	_ PartSummer = (*Processor)(nil)
 )
 
 // Processor computes in host memory, with the products of package gemm and the loops of package simd.
@@ -62,11 +62,16 @@ func (c *Processor) loop(n, grain int, body func(lo, hi int)) {
 	parallel.ForFine(c.Threads, n, grain, body)
 }
 
-func (c *Processor) each(n int, body func(lo, hi int)) { c.loop(n, elemGrain, body) }
+// share is loop for a body whose result does not depend on the chunks: they are smaller, so that all threads get about as much.
+func (c *Processor) share(n, grain int, body func(lo, hi int)) {
+	parallel.ForEven(c.Threads, n, grain, body)
+}
+
+func (c *Processor) each(n int, body func(lo, hi int)) { c.share(n, elemGrain, body) }
 
 // eachRow is each over rows of the given width.
 func (c *Processor) eachRow(rows, width int, body func(lo, hi int)) {
-	c.loop(rows, max(1, elemGrain/max(1, width)), body)
+	c.share(rows, max(1, elemGrain/max(1, width)), body)
 }
 
 // sumGrain is the number of elements of a chunk with its own partial sum: it affects the rounding

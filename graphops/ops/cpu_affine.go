@@ -165,12 +165,14 @@ func sumColumns(parts, d []float32, n, chunk int, mask func(lo, hi int)) func(lo
 	const few = 8 // rows that stay in the first-level cache between the two steps
 	return func(lo, hi int) {
 		sum := parts[lo/chunk*n:][:n]
+		if mask == nil {
+			sumOfRows(sum, d[lo*n:hi*n], n)
+			return
+		}
 		clear(sum)
 		for at := lo; at < hi; at += few {
 			end := min(at+few, hi)
-			if mask != nil {
-				mask(at, end)
-			}
+			mask(at, end)
 			for r := at; r < end; r++ {
 				simd.Add(sum, d[r*n:(r+1)*n])
 			}

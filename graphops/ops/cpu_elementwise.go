@@ -38,6 +38,12 @@ func (c *Processor) Unary(op UnaryOp, out, x Buffer, alpha float32, acc bool) {
 			simd.LeakyReLU(o, v, alpha)
 		case op == ExpOp && !acc:
 			simd.Exp(o, v, 0)
+		case op == SigmoidOp && !acc:
+			simd.Scale(o, v, -1)
+			simd.Exp(o, o, 0)
+			for i, e := range o {
+				o[i] = 1 / (1 + e)
+			}
 		case op == GELUOp:
 			eachNormal(v, func(at int, x, cdf, _ []float32) { simd.Times(o[at:][:len(x)], x, cdf, acc) })
 		default:
@@ -101,6 +107,19 @@ func (c *Processor) UnaryGrad(op UnaryOp, dx, dy, x, y Buffer, alpha float32, ac
 		case LeakyReLUOp:
 			simd.LeakyReLUGrad(d, g, in, alpha, acc)
 			return
+		case SigmoidOp:
+			var ones, slope [512]float32
+			for i := range ones {
+				ones[i] = 1
+			}
+			for at := 0; at < len(d); at += len(slope) {
+				end := min(at+len(slope), len(d))
+				s := slope[:end-at]
+				simd.Minus(s, ones[:len(s)], out[at:end], false)
+				simd.Times(s, s, out[at:end], false)
+				simd.Times(d[at:end], g[at:end], s, acc)
+			}
+			return
 		case GELUOp: // its slope is Φ(x) + x·φ(x)
 			eachNormal(in, func(at int, x, cdf, density []float32) {
 				simd.Times(density, density, x, false)
@@ -127,8 +146,6 @@ func slope(op UnaryOp, x, y, alpha float32) float32 {
 			return 1
 		}
 		return y + alpha
-	case SigmoidOp:
-		return y * (1 - y)
 	case TanhOp:
 		return 1 - y*y
 	case SqrtOp:

@@ -46,7 +46,7 @@ func (c *Processor) LayerNorm(out, y, inv, x Buffer, rows, cols int, eps float32
 
 // LayerNormGrad processes a few rows at a time, and sums columns over the same chunks of rows as
 // ColSum and ColDot.
-func (c *Processor) LayerNormGrad(d, y, inv Buffer, rows, cols int, w Buffer, e Epilogue, g LayerNormGrads) {
+func (c *Processor) LayerNormGrad(d, y, inv Buffer, rows, cols int, w Buffer, e Epilogue, g NormGrads) {
 	grain := sumRows(rows, cols)
 	chunks := parallel.Chunks(rows, grain)
 	var sums, dots []float32

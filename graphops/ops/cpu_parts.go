@@ -38,7 +38,7 @@ func (c *Processor) SumParts(out Buffer, w []float32, parts []Part, cols int) {
 	indptr := first.Edges.Indptr
 	rows := len(indptr) - 1
 	n, grain := segments(indptr, rows, cols)
-	c.loop(n, max(1, grain/len(parts)), func(lo, hi int) {
+	c.share(n, max(1, grain/len(parts)), func(lo, hi int) {
 		lo, hi = cut(indptr, rows, lo), cut(indptr, rows, hi)
 		var sums []float32
 		if len(parts) > 1 && lo < hi {
@@ -91,7 +91,7 @@ func (c *Processor) SumPartsGrad(dh Buffer, table []float32, at []int32, b *grap
 	defer c.giveBack(memory)
 	all := unsafe.Slice((*int32)(unsafe.Pointer(&memory[0])), len(t.Dst))
 	n, grain := cached(t.Indptr, b.NumSrc, cols, b.NumDst*cols)
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		lo, hi = cut(t.Indptr, b.NumSrc, lo), cut(t.Indptr, b.NumSrc, hi)
 		dst := t.Dst[t.Indptr[lo]:t.Indptr[hi]]
 		ids := all[t.Indptr[lo]:t.Indptr[hi]]

@@ -32,7 +32,7 @@ func (c *Processor) SpMMWeighted(out Buffer, b *graphops.Block, w Buffer, heads 
 // sumWeighted is SpMMWeighted of the rows of a table.
 func (c *Processor) sumWeighted(out []float32, b *graphops.Block, wts []float32, heads int, t *simd.Rows, cols int, acc bool) {
 	n, grain := cached(b.Indptr(), b.NumDst, cols, t.Len())
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		lo, hi, ids := destinations(b, t, cols, lo, hi)
 		o, first := out[lo*cols:hi*cols], int(b.Indptr()[lo]-b.Indptr()[0])
 		switch {
@@ -81,7 +81,7 @@ func (c *Processor) SpMMWeightedGrad(dh, dOut, w Buffer, heads int, b *graphops.
 	t := b.Transposed()
 	g := &simd.Rows{Data: dOut.Host, Stride: cols}
 	n, grain := cached(t.Indptr, b.NumSrc, cols, dOut.N)
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		lo, hi, ids, edges := sources(t, b.NumSrc, g, cols, lo, hi)
 		o := dh.Host[lo*cols : hi*cols]
 		switch {
@@ -103,7 +103,7 @@ func (c *Processor) EdgeDot(dw Buffer, b *graphops.Block, dOut, h Buffer, heads,
 	width := cols / heads
 	t := &simd.Rows{Data: h.Host, Stride: cols}
 	n, grain := segments(b.Indptr(), b.NumDst, cols)
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		lo, hi, ids := destinations(b, t, cols, lo, hi)
 		for d := lo; d < hi; d++ {
 			g, deg := dOut.Host[d*cols:(d+1)*cols], b.InDegree(d)
@@ -138,7 +138,7 @@ func edgeDots(out []float32, step int, g []float32, t *simd.Rows, ids []int32, n
 func (c *Processor) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int) {
 	first := b.Indptr()[0]
 	n, grain := segments(b.Indptr(), b.NumDst, 8*cols)
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr(), b.NumDst, lo), cut(b.Indptr(), b.NumDst, hi)
 		for d := lo; d < hi; d++ {
 			from, to := int(b.Indptr()[d]-first)*cols, int(b.Indptr()[d+1]-first)*cols
@@ -173,7 +173,7 @@ func (c *Processor) EdgeSoftmax(y Buffer, b *graphops.Block, x Buffer, cols int)
 func (c *Processor) EdgeSoftmaxGrad(dx, dy, y Buffer, b *graphops.Block, cols int, acc bool) {
 	first := b.Indptr()[0]
 	n, grain := segments(b.Indptr(), b.NumDst, 8*cols)
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr(), b.NumDst, lo), cut(b.Indptr(), b.NumDst, hi)
 		for d := lo; d < hi; d++ {
 			from, to := int(b.Indptr()[d]-first), int(b.Indptr()[d+1]-first)
@@ -213,7 +213,7 @@ func (c *Processor) SparseDense(out Buffer, b *graphops.Block, values Buffer) {
 func (c *Processor) SparseDropout(out Buffer, b *graphops.Block, values Buffer, k DropoutKey) {
 	v, first := weights(values), b.Indptr()[0]
 	n, grain := segments(b.Indptr(), b.NumDst, 8)
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr(), b.NumDst, lo), cut(b.Indptr(), b.NumDst, hi)
 		var c0, c1 [keepBatch]uint32
 		var keep [keepBatch]byte

@@ -73,7 +73,7 @@ func (c *Processor) SpMM(op Op, out, arg Buffer, b *graphops.Block, h Buffer, co
 	}
 	args := arg.Words()
 	n, grain := segments(b.Indptr(), b.NumDst, cols)
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		lo, hi, ids := destinations(b, t, cols, lo, hi)
 		for d := lo; d < hi; d++ {
 			deg := b.InDegree(d)
@@ -94,7 +94,7 @@ func argRow(args []uint32, d, cols int) []uint32 {
 // sumSources is SpMM with op Sum or Mean, of the rows of a table.
 func (c *Processor) sumSources(op Op, out []float32, b *graphops.Block, t *simd.Rows, cols int) {
 	n, grain := cached(b.Indptr(), b.NumDst, cols, t.Len())
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		lo, hi, ids := destinations(b, t, cols, lo, hi)
 		simd.SumSegments(out[lo*cols:hi*cols], t, cols, b.Indptr()[lo:hi+1], ids, op == Mean, false)
 	})
@@ -123,7 +123,7 @@ func (c *Processor) SpMMGrad(op Op, dh, dOut, arg Buffer, b *graphops.Block, col
 	args := arg.Words()
 	g := &simd.Rows{Data: dOut.Host, Stride: cols}
 	n, grain := cached(t.Indptr, b.NumSrc, cols, dOut.N)
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		lo, hi, ids, edges := sources(t, b.NumSrc, g, cols, lo, hi)
 		o := dh.Host[lo*cols : hi*cols]
 		switch op {
@@ -164,7 +164,7 @@ func (c *Processor) ScatterSrc(dh Buffer, b *graphops.Block, dMsg Buffer, cols i
 	t := b.Transposed()
 	g := &simd.Rows{Data: dMsg.Host, Stride: cols}
 	n, grain := segments(t.Indptr, b.NumSrc, cols)
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		lo, hi = cut(t.Indptr, b.NumSrc, lo), cut(t.Indptr, b.NumSrc, hi)
 		edges := t.Edge[t.Indptr[lo]:t.Indptr[hi]]
 		checkIDs(g, edges, cols)
@@ -175,7 +175,7 @@ func (c *Processor) ScatterSrc(dh Buffer, b *graphops.Block, dMsg Buffer, cols i
 func (c *Processor) Segment(op Op, out, arg Buffer, b *graphops.Block, msg Buffer, cols int, acc bool) {
 	args := arg.Words()
 	n, grain := segments(b.Indptr(), b.NumDst, cols)
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr(), b.NumDst, lo), cut(b.Indptr(), b.NumDst, hi)
 		for d := lo; d < hi; d++ {
 			o := out.Host[d*cols : (d+1)*cols]
@@ -218,7 +218,7 @@ func countUp(n int) []int32 {
 func (c *Processor) SegmentGrad(op Op, dMsg, dOut, arg Buffer, b *graphops.Block, cols int, acc bool) {
 	args := arg.Words()
 	n, grain := segments(b.Indptr(), b.NumDst, cols)
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		lo, hi = cut(b.Indptr(), b.NumDst, lo), cut(b.Indptr(), b.NumDst, hi)
 		for d := lo; d < hi; d++ {
 			g := dOut.Host[d*cols : (d+1)*cols]

@@ -16,7 +16,7 @@ func (c *Processor) SpMMTyped(out Buffer, b *graphops.Block, t Kinds, coef Buffe
 	}
 	table, indptr, wide := tableOf(h, *rows, cols), b.Indptr(), bases*cols
 	n, grain := segments(indptr, b.NumDst, wide)
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		s := typedEdges(t, coef, bases)
 		lo, hi, ids := destinations(b, &table, cols, lo, hi)
 		for d := lo; d < hi; d++ {
@@ -31,7 +31,7 @@ func (c *Processor) SpMMTypedGrad(dh, dOut Buffer, b *graphops.Block, t Kinds, c
 	tr, wide := b.Transposed(), bases*cols
 	rows, g := &simd.Rows{Data: dOut.Host, Stride: wide}, &simd.Rows{Data: dOut.Host, Stride: cols}
 	n, grain := segments(tr.Indptr, b.NumSrc, wide)
-	c.loop(n, grain, func(lo, hi int) {
+	c.share(n, grain, func(lo, hi int) {
 		s := typedEdges(t, coef, bases)
 		lo, hi, dst, edges := sources(tr, b.NumSrc, rows, wide, lo, hi)
 		for u := lo; u < hi; u++ {

@@ -12,7 +12,7 @@ import (
 //
 // A Fwd on it takes microseconds for each operation, whatever the shapes.
 func Dry(work *Work, turns func(b *graphops.Block)) ops.Backend {
-	return &dry{metered{LayerNormer: nothing{}, w: work, turns: turns}}
+	return &dry{metered{Normer: nothing{}, w: work, turns: turns}}
 }
 
 // DryDevice returns a backend as [Dry] that asks for the same memory as a pass on a GPU. It calls change with the bytes of
@@ -201,9 +201,9 @@ func (noRows) FillDevice(ops.Buffer) error { return nil }
 func (noRows) AddDevice(ops.Buffer) error  { return nil }
 
 var (
-	_ ops.Keeper      = (*dry)(nil)
-	_ ops.LayerNormer = (*dry)(nil)
-	_ ops.PartSummer  = (*dry)(nil)
+	_ ops.Keeper     = (*dry)(nil)
+	_ ops.Normer     = (*dry)(nil)
+	_ ops.PartSummer = (*dry)(nil)
 )
 
 // dry keeps the gradients of parameters where they are, as the CPU does.
@@ -219,7 +219,7 @@ type absent struct{}
 
 func noMemory(n int) ops.Buffer { return ops.Buffer{Dev: absent{}, N: n} }
 
-var _ ops.LayerNormer = nothing{}
+var _ ops.Normer = nothing{}
 
 // nothing is the arithmetic of [Dry].
 type nothing struct{}
@@ -261,8 +261,16 @@ func (nothing) Track(_, _ ops.Buffer, _, _ float64)                             
 func (nothing) LayerNorm(_, _, _, _ ops.Buffer, _, _ int, _ float32, _ ops.Buffer, _ ops.Epilogue) {
 }
 
-func (nothing) LayerNormGrad(_, _, _ ops.Buffer, _, _ int, _ ops.Buffer, _ ops.Epilogue, _ ops.LayerNormGrads) {
+func (nothing) LayerNormGrad(_, _, _ ops.Buffer, _, _ int, _ ops.Buffer, _ ops.Epilogue, _ ops.NormGrads) {
 }
+
+func (nothing) ColStats(_, _, _, _, _ ops.Buffer, _, _ int, _ float64) {}
+
+func (nothing) ColNorm(_, _, _, _, _ ops.Buffer, _, _ int, _ ops.Epilogue) {}
+
+func (nothing) ColNormGrad(_, _, _, _, _ ops.Buffer, _, _ int, _ ops.Epilogue, _ bool, _ ops.NormGrads) {
+}
+
 func (nothing) Dropout(_, _, _ ops.Buffer, _, _ int, _ ops.DropoutKey)                 {}
 func (nothing) Mask(_, _, _ ops.Buffer, _, _ int, _ float32, _ bool)                   {}
 func (nothing) SpMM(_ ops.Op, _, _ ops.Buffer, _ *graphops.Block, _ ops.Buffer, _ int) {}

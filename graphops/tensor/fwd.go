@@ -80,7 +80,7 @@ func (f *Fwd) Reset(c Config) {
 		f.own.Threads, f.own.BF16 = c.Threads, c.BF16
 		be = f.own
 		if c.Work != nil {
-			f.meter = metered{LayerNormer: f.own, w: c.Work}
+			f.meter = metered{Normer: f.own, w: c.Work}
 			be = &f.meter
 		}
 	}

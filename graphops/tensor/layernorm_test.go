@@ -123,6 +123,67 @@ func TestLayerNormHasTheBitsOfItsSteps(t *testing.T) {
 	}
 }
 
+// A batch norm fused with the operations after it has the bits of the separate operations, on any number of threads: a device computes
+// it in steps.
+func TestBatchNormHasTheBitsOfItsSteps(t *testing.T) {
+	testneed.NotUnderRace(t, "it computes for long, as the operations are tested in backendtest")
+	type op = func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor
+	stats := func(f *tensor.Fwd, c int) (mean, variance *tensor.Tensor) {
+		m, v := make([]float32, c), make([]float32, c)
+		for i := range m {
+			m[i], v[i] = float32(i%5)/8, float32(i%3)/2
+		}
+		return f.Input(1, c, m, nil), f.Input(1, c, v, nil)
+	}
+	kinds := map[string]op{
+		"alone": func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor {
+			y, mean, variance := f.BatchNorm(x, w, b, 1e-5)
+			return f.AddRow(f.AddRow(y, mean), variance)
+		},
+		"ReLU": func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor {
+			y, _, _ := f.BatchNormReLU(x, w, b, 1e-5, 0)
+			return y
+		},
+		"ReLU, dropout": func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor {
+			y, _, _ := f.BatchNormReLU(x, w, b, 1e-5, 0.4)
+			return f.Dropout(y, 0.1) // the second dropout uses the next mask
+		},
+		"given": func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor {
+			mean, variance := stats(f, x.Cols())
+			return f.NormBy(x, mean, variance, w, b, 1e-5)
+		},
+		"given, ReLU": func(f *tensor.Fwd, x, w, b *tensor.Tensor) *tensor.Tensor {
+			mean, variance := stats(f, x.Cols())
+			return f.NormByReLU(x, mean, variance, w, b, 1e-5, 0.4)
+		},
+	}
+	for _, shape := range [][2]int{{1, 1}, {3, 7}, {8, 16}, {9, 100}, {301, 33}, {700, 256}, {1500, 64}} {
+		rows, cols := shape[0], shape[1]
+		r := rand.New(rand.NewPCG(1, 1))
+		x := expect.Normals(r, rows*cols)
+		for name, op := range kinds {
+			for _, want := range [][3]bool{{true, true, true}, {true, false, false}, {false, true, false}, {false, false, true}} {
+				for _, twice := range []bool{false, true} {
+					for _, train := range []bool{false, true} {
+						is := normed(t, inSteps{ops.CPU(1)}, x, cols, want, twice, train, op)
+						for _, threads := range []int{1, 3} {
+							got := normed(t, ops.CPU(threads), x, cols, want, twice, train, op)
+							what := fmt.Sprintf("%d×%d, %s, %d threads, gradients %v, twice %v, train %v", rows, cols, name, threads, want, twice, train)
+							for k := range is {
+								for i := range is[k] {
+									if math.Float32bits(got[k][i]) != math.Float32bits(is[k][i]) {
+										t.Fatalf("%s: element %d of result %d is %v, the steps give %v", what, i, k, got[k][i], is[k][i])
+									}
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 // BenchmarkLayerNormReLU alternates between fused and separate layer norm, ReLU and dropout,
 // forward and backward. It reports nanoseconds per element, and the rate of the fused pass and that
 // of a copy; the rate counts only necessary memory traffic (x, the result and what is kept for the

@@ -14,13 +14,18 @@ func (f *Fwd) LayerNorm(x, weight, bias *Tensor, eps float64) *Tensor {
 func (f *Fwd) LayerNormReLU(x, weight, bias *Tensor, eps, p float64) *Tensor {
 	const op = "LayerNormReLU"
 	f.checkNorm(op, x, weight, bias)
-	then := ops.Epilogue{ReLU: true}
+	return f.layerNorm(op, x, weight, bias, eps, f.thenReLU(x, p))
+}
+
+// thenReLU is ReLU and, unless p is 0, dropout with probability p of rows like x's.
+func (f *Fwd) thenReLU(x *Tensor, p float64) *ops.Epilogue {
+	then := &ops.Epilogue{ReLU: true}
 	if p != 0 {
 		if k, drops := f.dropoutKey(x, p); drops {
 			then.Drop = &k
 		}
 	}
-	return f.layerNorm(op, x, weight, bias, eps, &then)
+	return then
 }
 
 func (f *Fwd) checkNorm(op string, x, weight, bias *Tensor) {
@@ -39,7 +44,7 @@ func (f *Fwd) layerNorm(op string, x, weight, bias *Tensor, eps float64, then *o
 	if then != nil {
 		e = *then
 	}
-	be, ok := f.be.(ops.LayerNormer)
+	be, ok := f.be.(ops.Normer)
 	if !ok {
 		return f.layerNormInSteps(x, weight, bias, eps, e)
 	}
@@ -57,22 +62,7 @@ func (f *Fwd) layerNorm(op string, x, weight, bias *Tensor, eps float64, then *o
 	e.Bias = bias.buf
 	be.LayerNorm(out.buf, y, inv, x.buf, n, c, float32(eps), weight.buf, e)
 	return f.record(out, func(d ops.Buffer) {
-		var g ops.LayerNormGrads
-		if bias.need {
-			g.DB, g.AccB = f.gradOf(bias)
-		}
-		if weight.need {
-			g.DW, g.AccW = f.gradOf(weight)
-		}
-		if x.need {
-			g.DX, g.AccX = f.gradOf(x)
-		}
-		be.LayerNormGrad(d, y, inv, n, c, weight.buf, e, g)
-		for _, t := range []*Tensor{bias, weight, x} {
-			if t.need {
-				f.flush(t)
-			}
-		}
+		f.normGrads(x, weight, bias, func(g ops.NormGrads) { be.LayerNormGrad(d, y, inv, n, c, weight.buf, e, g) })
 	}, x, weight, bias)
 }
 

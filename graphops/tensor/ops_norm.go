@@ -15,54 +15,6 @@ func (f *Fwd) RowNorm(x *Tensor, eps float64) *Tensor {
 	}, x)
 }
 
-// ColNorm is, column by column, (x - mean) / √(variance + eps), with the mean and the variance of
-// the column over all rows. Batch norm uses it in training. It also returns the mean and the
-// variance, [1,Cols] each and without gradients; with no rows they are 0. The rows keep their
-// space, but each depends on all others. Sums run over chunks of rows in a fixed tree.
-func (f *Fwd) ColNorm(x *Tensor, eps float64) (out, mean, variance *Tensor) {
-	f.use("ColNorm", x)
-	n, c := x.rows, x.cols
-	out, mean, variance = f.result(n, c, x.sp), f.result(1, c, nil), f.result(1, c, nil)
-	by := max(n, 1)
-	slab := f.mem.get(c)
-	row := slab.buf(c)
-	inv := f.mem.get(c).buf(c)
-	f.be.ColSum(row, x.buf, n, c, false)
-	minus := inv // until the inverses are known
-	f.be.ColMeans(mean.buf, minus, row, by)
-	centred := f.mem.get(n * c)
-	d := centred.buf(n * c)
-	f.be.AddRow(d, minus, n, c, false)
-	f.be.Unary(ops.ScaleOp, d, x.buf, 1, true)
-	f.be.ColDot(row, d, d, n, c, false)
-	f.be.ColInverses(variance.buf, inv, row, by, eps)
-	f.be.ColScale(out.buf, d, inv, n, c, false)
-	f.mem.put(centred)
-	f.mem.put(slab)
-	return f.record(out, func(dOut ops.Buffer) {
-		f.give(x, func(dx ops.Buffer, acc bool) { f.colNormGrad(dx, dOut, out.buf, inv, n, c, acc) })
-	}, x), mean, variance
-}
-
-// NormBy is, column by column, (x - mean) / √(variance + eps) with a given mean and variance,
-// [1,Cols] each and without gradients. Batch norm uses it in evaluation. The rows keep their space.
-func (f *Fwd) NormBy(x, mean, variance *Tensor, eps float64) *Tensor {
-	f.check("NormBy", x)
-	f.use("NormBy", mean, variance)
-	c := x.cols
-	for _, s := range []*Tensor{mean, variance} {
-		if s.rows != 1 || s.cols != c {
-			fail("NormBy", "x is %s and a statistic is %s: the statistic must be [1,%d]", x.shape(), s.shape(), c)
-		}
-	}
-	minus, inv := f.result(1, c, nil), f.result(1, c, nil)
-	same := f.mem.get(c) // the statistics again
-	f.be.ColMeans(same.buf(c), minus.buf, mean.buf, 1)
-	f.be.ColInverses(same.buf(c), inv.buf, variance.buf, 1, eps)
-	f.mem.put(same)
-	return f.MulCols(f.AddRow(x, minus), inv)
-}
-
 // Track moves a parameter that is not trained, such as a running mean, towards x of the same size:
 // p.W ← keep·p.W + share·x in float64, at once. On a device that keeps a copy of p.W ([Keeper]),
 // only the copy changes. It does nothing with Config.KeepFixed.
@@ -82,25 +34,6 @@ func (f *Fwd) Track(p *Param, x *Tensor, keep, share float64) {
 	if _, kept := f.kept(p.W); !kept {
 		f.be.Download(p.W, to)
 	}
-}
-
-// colNormGrad is dx = inv·(dy - mean(dy) - y·mean(dy·y)), means over rows.
-func (f *Fwd) colNormGrad(dx, dy, y, inv ops.Buffer, n, c int, acc bool) {
-	sum, part := f.mem.get(c), f.mem.get(n*c)
-	s, p := sum.buf(c), part.buf(n*c)
-	by := -1 / float32(max(n, 1))
-	f.be.ColSum(s, dy, n, c, false)
-	f.be.AddRow(p, s, n, c, false)
-	f.be.ColDot(s, dy, y, n, c, false)
-	f.be.ColScale(p, y, s, n, c, true)
-	scaled := f.mem.get(n * c)
-	q := scaled.buf(n * c)
-	f.be.Unary(ops.ScaleOp, q, p, by, false)
-	f.be.Unary(ops.ScaleOp, q, dy, 1, true)
-	f.be.ColScale(dx, q, inv, n, c, acc)
-	f.mem.put(scaled)
-	f.mem.put(part)
-	f.mem.put(sum)
 }
 
 // MulCols is w[c]·x[r,c]: x [N,F], w [1,F]. The rows keep x's space.

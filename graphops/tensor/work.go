@@ -22,13 +22,13 @@ type Work struct {
 }
 
 var (
-	_ ops.LayerNormer = (*metered)(nil)
-	_ ops.PartSummer  = (*metered)(nil)
+	_ ops.Normer     = (*metered)(nil)
+	_ ops.PartSummer = (*metered)(nil)
 )
 
 // metered is a backend with counting.
 type metered struct {
-	ops.LayerNormer
+	ops.Normer
 	w *Work
 	// turns is called with each block along whose transpose an operation goes, unless it is nil.
 	turns func(b *graphops.Block)
@@ -65,7 +65,7 @@ func (m *metered) transposes(b *graphops.Block) {
 }
 
 func (m *metered) Affine(out ops.Buffer, rows, n int, products []ops.Product, e ops.Epilogue) {
-	m.LayerNormer.Affine(out, rows, n, products, e)
+	m.Normer.Affine(out, rows, n, products, e)
 	for _, p := range products {
 		m.product(rows, n, p.K)
 	}
@@ -79,7 +79,7 @@ func (m *metered) product(rows, n, k int) {
 }
 
 func (m *metered) AffineGrad(d ops.Buffer, rows, n int, products []ops.Product, grads []ops.ProductGrad, e ops.Epilogue, db ops.Buffer, accB bool) {
-	m.LayerNormer.AffineGrad(d, rows, n, products, grads, e, db, accB)
+	m.Normer.AffineGrad(d, rows, n, products, grads, e, db, accB)
 	for i, p := range products {
 		if g := grads[i]; g.WantX {
 			m.product(rows, p.K, n)
@@ -96,148 +96,166 @@ func (m *metered) AffineGrad(d ops.Buffer, rows, n int, products []ops.Product, 
 }
 
 func (m *metered) Zero(dst ops.Buffer) {
-	m.LayerNormer.Zero(dst)
+	m.Normer.Zero(dst)
 	m.move(dst.N, false, 0)
 }
 
 func (m *metered) AddRow(out, row ops.Buffer, rows, cols int, acc bool) {
-	m.LayerNormer.AddRow(out, row, rows, cols, acc)
+	m.Normer.AddRow(out, row, rows, cols, acc)
 	m.move(rows*cols, acc, rows*cols)
 }
 
 func (m *metered) ColSum(out, x ops.Buffer, rows, cols int, acc bool) {
-	m.LayerNormer.ColSum(out, x, rows, cols, acc)
+	m.Normer.ColSum(out, x, rows, cols, acc)
 	m.move(rows*cols, acc, cols)
 }
 
 func (m *metered) Sum(out, x ops.Buffer, acc bool) {
-	m.LayerNormer.Sum(out, x, acc)
+	m.Normer.Sum(out, x, acc)
 	m.move(x.N, acc, 1)
 }
 
 func (m *metered) Spread(out, x ops.Buffer, acc bool) {
-	m.LayerNormer.Spread(out, x, acc)
+	m.Normer.Spread(out, x, acc)
 	m.move(out.N, acc, out.N)
 }
 
 func (m *metered) RowScale(out, x, w ops.Buffer, rows, cols int, acc bool) {
-	m.LayerNormer.RowScale(out, x, w, rows, cols, acc)
+	m.Normer.RowScale(out, x, w, rows, cols, acc)
 	m.move(2*rows*cols+rows, acc, rows*cols)
 }
 
 func (m *metered) RowDot(out, x, y ops.Buffer, rows, cols int, acc bool) {
-	m.LayerNormer.RowDot(out, x, y, rows, cols, acc)
+	m.Normer.RowDot(out, x, y, rows, cols, acc)
 	m.move(2*rows*cols+rows, acc, rows)
 }
 
 func (m *metered) ColScale(out, x, w ops.Buffer, rows, cols int, acc bool) {
-	m.LayerNormer.ColScale(out, x, w, rows, cols, acc)
+	m.Normer.ColScale(out, x, w, rows, cols, acc)
 	m.move(2*rows*cols, acc, rows*cols)
 }
 
 func (m *metered) ColDot(out, x, y ops.Buffer, rows, cols int, acc bool) {
-	m.LayerNormer.ColDot(out, x, y, rows, cols, acc)
+	m.Normer.ColDot(out, x, y, rows, cols, acc)
 	m.move(2*rows*cols, acc, cols)
 }
 
 func (m *metered) Transpose(out, x ops.Buffer, rows, cols int, acc bool) {
-	m.LayerNormer.Transpose(out, x, rows, cols, acc)
+	m.Normer.Transpose(out, x, rows, cols, acc)
 	m.move(2*rows*cols, acc, rows*cols)
 }
 
 func (m *metered) CopyCols(out ops.Buffer, outCols, outAt int, x ops.Buffer, xCols, xAt, rows, cols int, acc bool) {
-	m.LayerNormer.CopyCols(out, outCols, outAt, x, xCols, xAt, rows, cols, acc)
+	m.Normer.CopyCols(out, outCols, outAt, x, xCols, xAt, rows, cols, acc)
 	m.move(2*rows*cols, acc, rows*cols)
 }
 
 func (m *metered) Binary(op ops.BinaryOp, out, a, b ops.Buffer, acc bool) {
-	m.LayerNormer.Binary(op, out, a, b, acc)
+	m.Normer.Binary(op, out, a, b, acc)
 	m.move(3*out.N, acc, out.N)
 }
 
 func (m *metered) Unary(op ops.UnaryOp, out, x ops.Buffer, alpha float32, acc bool) {
-	m.LayerNormer.Unary(op, out, x, alpha, acc)
+	m.Normer.Unary(op, out, x, alpha, acc)
 	m.move(2*out.N, acc, out.N)
 }
 
 func (m *metered) UnaryGrad(op ops.UnaryOp, dx, dy, x, y ops.Buffer, alpha float32, acc bool) {
-	m.LayerNormer.UnaryGrad(op, dx, dy, x, y, alpha, acc)
+	m.Normer.UnaryGrad(op, dx, dy, x, y, alpha, acc)
 	m.move(3*dx.N, acc, dx.N)
 }
 
 func (m *metered) LogSoftmax(y, x ops.Buffer, rows, cols int) {
-	m.LayerNormer.LogSoftmax(y, x, rows, cols)
+	m.Normer.LogSoftmax(y, x, rows, cols)
 	m.move(2*rows*cols, false, 0)
 }
 
 func (m *metered) LogSoftmaxGrad(dx, dy, y ops.Buffer, rows, cols int, acc bool) {
-	m.LayerNormer.LogSoftmaxGrad(dx, dy, y, rows, cols, acc)
+	m.Normer.LogSoftmaxGrad(dx, dy, y, rows, cols, acc)
 	m.move(3*rows*cols, acc, rows*cols)
 }
 
 func (m *metered) L2Normalize(y, norm, x ops.Buffer, rows, cols int) {
-	m.LayerNormer.L2Normalize(y, norm, x, rows, cols)
+	m.Normer.L2Normalize(y, norm, x, rows, cols)
 	m.move(2*rows*cols, false, 0)
 }
 
 func (m *metered) L2NormalizeGrad(dx, dy, y, norm ops.Buffer, rows, cols int, acc bool) {
-	m.LayerNormer.L2NormalizeGrad(dx, dy, y, norm, rows, cols, acc)
+	m.Normer.L2NormalizeGrad(dx, dy, y, norm, rows, cols, acc)
 	m.move(3*rows*cols, acc, rows*cols)
 }
 
 func (m *metered) RowNorm(y, inv, x ops.Buffer, rows, cols int, eps float32) {
-	m.LayerNormer.RowNorm(y, inv, x, rows, cols, eps)
+	m.Normer.RowNorm(y, inv, x, rows, cols, eps)
 	m.move(2*rows*cols, false, 0)
 }
 
 func (m *metered) RowNormGrad(dx, dy, y, inv ops.Buffer, rows, cols int, acc bool) {
-	m.LayerNormer.RowNormGrad(dx, dy, y, inv, rows, cols, acc)
+	m.Normer.RowNormGrad(dx, dy, y, inv, rows, cols, acc)
 	m.move(3*rows*cols, acc, rows*cols)
 }
 
 func (m *metered) LayerNorm(out, y, inv, x ops.Buffer, rows, cols int, eps float32, w ops.Buffer, e ops.Epilogue) {
-	m.LayerNormer.LayerNorm(out, y, inv, x, rows, cols, eps, w, e)
+	m.Normer.LayerNorm(out, y, inv, x, rows, cols, eps, w, e)
 	m.move(2*rows*cols+y.N, false, 0)
 }
 
-func (m *metered) LayerNormGrad(d, y, inv ops.Buffer, rows, cols int, w ops.Buffer, e ops.Epilogue, g ops.LayerNormGrads) {
-	m.LayerNormer.LayerNormGrad(d, y, inv, rows, cols, w, e, g)
+func (m *metered) LayerNormGrad(d, y, inv ops.Buffer, rows, cols int, w ops.Buffer, e ops.Epilogue, g ops.NormGrads) {
+	m.Normer.LayerNormGrad(d, y, inv, rows, cols, w, e, g)
 	m.move(2*rows*cols, false, 0)
 	m.move(g.DX.N, g.AccX, g.DX.N)
 	m.move(g.DW.N, g.AccW, g.DW.N)
 	m.move(g.DB.N, g.AccB, g.DB.N)
 }
 
+func (m *metered) ColStats(mean, variance, minus, inv, x ops.Buffer, rows, cols int, eps float64) {
+	m.Normer.ColStats(mean, variance, minus, inv, x, rows, cols, eps)
+	m.move(2*rows*cols, false, 0)
+}
+
+func (m *metered) ColNorm(out, x, minus, inv, w ops.Buffer, rows, cols int, e ops.Epilogue) {
+	m.Normer.ColNorm(out, x, minus, inv, w, rows, cols, e)
+	m.move(2*rows*cols, false, 0)
+}
+
+func (m *metered) ColNormGrad(d, x, minus, inv, w ops.Buffer, rows, cols int, e ops.Epilogue, given bool, g ops.NormGrads) {
+	m.Normer.ColNormGrad(d, x, minus, inv, w, rows, cols, e, given, g)
+	m.move(2*rows*cols, false, 0)
+	if g.DX.N > 0 {
+		m.move(3*rows*cols, g.AccX, g.DX.N)
+	}
+}
+
 func (m *metered) Dropout(out, mask, x ops.Buffer, rows, cols int, k ops.DropoutKey) {
-	m.LayerNormer.Dropout(out, mask, x, rows, cols, k)
+	m.Normer.Dropout(out, mask, x, rows, cols, k)
 	m.move(2*rows*cols+mask.N, false, 0)
 }
 
 func (m *metered) Mask(out, x, mask ops.Buffer, rows, cols int, scale float32, acc bool) {
-	m.LayerNormer.Mask(out, x, mask, rows, cols, scale, acc)
+	m.Normer.Mask(out, x, mask, rows, cols, scale, acc)
 	m.move(2*rows*cols+mask.N, acc, rows*cols)
 }
 
 func (m *metered) SpMM(op ops.Op, out, arg ops.Buffer, b *graphops.Block, h ops.Buffer, cols int) {
-	m.LayerNormer.SpMM(op, out, arg, b, h, cols)
+	m.Normer.SpMM(op, out, arg, b, h, cols)
 	m.edges(b, cols, false, b.NumDst*cols)
 	m.move(arg.N, false, 0)
 }
 
 func (m *metered) SpMMRows(op ops.Op, out ops.Buffer, b *graphops.Block, w, table ops.Buffer, rows ops.Rows, cols int) {
-	m.LayerNormer.SpMMRows(op, out, b, w, table, rows, cols)
+	m.Normer.SpMMRows(op, out, b, w, table, rows, cols)
 	m.edges(b, cols, false, b.NumDst*cols)
 	m.move(w.N+rows.N, false, 0)
 }
 
 func (m *metered) GatherRows(out, table ops.Buffer, rows ops.Rows, cols int) {
-	m.LayerNormer.GatherRows(out, table, rows, cols)
+	m.Normer.GatherRows(out, table, rows, cols)
 	m.rows(rows.N, cols)
 	m.move(rows.N*cols+rows.N, false, 0)
 }
 
 func (m *metered) SpMMGrad(op ops.Op, dh, dOut, arg ops.Buffer, b *graphops.Block, cols int, acc bool) {
-	m.LayerNormer.SpMMGrad(op, dh, dOut, arg, b, cols, acc)
+	m.Normer.SpMMGrad(op, dh, dOut, arg, b, cols, acc)
 	m.transposes(b)
 	m.edges(b, cols, acc, b.NumSrc*cols)
 	m.move(arg.N, false, 0)
@@ -245,7 +263,7 @@ func (m *metered) SpMMGrad(op ops.Op, dh, dOut, arg ops.Buffer, b *graphops.Bloc
 
 // SumParts implements [ops.PartSummer].
 func (m *metered) SumParts(out ops.Buffer, w []float32, parts []ops.Part, cols int) {
-	m.LayerNormer.(ops.PartSummer).SumParts(out, w, parts, cols)
+	m.Normer.(ops.PartSummer).SumParts(out, w, parts, cols)
 	for _, p := range parts {
 		edges := len(p.Edges.Indices)
 		m.rows(edges, cols)
@@ -256,41 +274,41 @@ func (m *metered) SumParts(out ops.Buffer, w []float32, parts []ops.Part, cols i
 
 // SumPartsGrad implements [ops.PartSummer].
 func (m *metered) SumPartsGrad(dh ops.Buffer, table []float32, at []int32, b *graphops.Block, cols int, acc bool) {
-	m.LayerNormer.(ops.PartSummer).SumPartsGrad(dh, table, at, b, cols, acc)
+	m.Normer.(ops.PartSummer).SumPartsGrad(dh, table, at, b, cols, acc)
 	m.transposes(b)
 	m.edges(b, cols, acc, b.NumSrc*cols)
 	m.move(len(at), false, 0)
 }
 
 func (m *metered) GatherSrc(msg ops.Buffer, b *graphops.Block, h ops.Buffer, cols int) {
-	m.LayerNormer.GatherSrc(msg, b, h, cols)
+	m.Normer.GatherSrc(msg, b, h, cols)
 	m.edges(b, cols, false, b.NumEdges()*cols)
 }
 
 func (m *metered) ScatterSrc(dh ops.Buffer, b *graphops.Block, dMsg ops.Buffer, cols int, acc bool) {
-	m.LayerNormer.ScatterSrc(dh, b, dMsg, cols, acc)
+	m.Normer.ScatterSrc(dh, b, dMsg, cols, acc)
 	m.transposes(b)
 	m.edges(b, cols, acc, b.NumSrc*cols)
 }
 
 func (m *metered) Segment(op ops.Op, out, arg ops.Buffer, b *graphops.Block, msg ops.Buffer, cols int, acc bool) {
-	m.LayerNormer.Segment(op, out, arg, b, msg, cols, acc)
+	m.Normer.Segment(op, out, arg, b, msg, cols, acc)
 	m.move((b.NumEdges()+b.NumDst)*cols+arg.N, acc, b.NumDst*cols)
 }
 
 func (m *metered) SegmentGrad(op ops.Op, dMsg, dOut, arg ops.Buffer, b *graphops.Block, cols int, acc bool) {
-	m.LayerNormer.SegmentGrad(op, dMsg, dOut, arg, b, cols, acc)
+	m.Normer.SegmentGrad(op, dMsg, dOut, arg, b, cols, acc)
 	m.move((b.NumEdges()+b.NumDst)*cols+arg.N, acc, b.NumEdges()*cols)
 }
 
 func (m *metered) SpMMWeighted(out ops.Buffer, b *graphops.Block, w ops.Buffer, heads int, h ops.Buffer, cols int, acc bool) {
-	m.LayerNormer.SpMMWeighted(out, b, w, heads, h, cols, acc)
+	m.Normer.SpMMWeighted(out, b, w, heads, h, cols, acc)
 	m.edges(b, cols, acc, b.NumDst*cols)
 	m.move(w.N, false, 0)
 }
 
 func (m *metered) SpMMWeightedGrad(dh, dOut, w ops.Buffer, heads int, b *graphops.Block, cols int, acc bool) {
-	m.LayerNormer.SpMMWeightedGrad(dh, dOut, w, heads, b, cols, acc)
+	m.Normer.SpMMWeightedGrad(dh, dOut, w, heads, b, cols, acc)
 	if !ops.Scatters(b, heads, acc) {
 		m.transposes(b)
 	}
@@ -299,46 +317,46 @@ func (m *metered) SpMMWeightedGrad(dh, dOut, w ops.Buffer, heads int, b *graphop
 }
 
 func (m *metered) EdgeDot(dw ops.Buffer, b *graphops.Block, dOut, h ops.Buffer, heads, cols int, acc bool) {
-	m.LayerNormer.EdgeDot(dw, b, dOut, h, heads, cols, acc)
+	m.Normer.EdgeDot(dw, b, dOut, h, heads, cols, acc)
 	m.edges(b, cols, acc, b.NumEdges()*heads)
 	m.move(b.NumDst*cols, false, 0)
 }
 
 func (m *metered) SpMMTyped(out ops.Buffer, b *graphops.Block, t ops.Kinds, coef ops.Buffer, bases int, h ops.Buffer, rows *ops.Rows, cols int) {
-	m.LayerNormer.SpMMTyped(out, b, t, coef, bases, h, rows, cols)
+	m.Normer.SpMMTyped(out, b, t, coef, bases, h, rows, cols)
 	m.edges(b, cols, false, out.N)
 	m.move(t.Shares.N+coef.N, false, 0)
 }
 
 func (m *metered) SpMMTypedGrad(dh, dOut ops.Buffer, b *graphops.Block, t ops.Kinds, coef ops.Buffer, bases, cols int, acc bool) {
-	m.LayerNormer.SpMMTypedGrad(dh, dOut, b, t, coef, bases, cols, acc)
+	m.Normer.SpMMTypedGrad(dh, dOut, b, t, coef, bases, cols, acc)
 	m.transposes(b)
 	m.edges(b, bases*cols, acc, dh.N)
 	m.move(t.Shares.N+coef.N, false, 0)
 }
 
 func (m *metered) TypedDot(dCoef ops.Buffer, b *graphops.Block, t ops.Kinds, dOut, h ops.Buffer, bases, cols int, acc bool) {
-	m.LayerNormer.TypedDot(dCoef, b, t, dOut, h, bases, cols, acc)
+	m.Normer.TypedDot(dCoef, b, t, dOut, h, bases, cols, acc)
 	m.edges(b, cols, acc, dCoef.N)
 	m.move(t.Shares.N+dOut.N, false, 0)
 }
 
 func (m *metered) EdgeSoftmax(y ops.Buffer, b *graphops.Block, x ops.Buffer, cols int) {
-	m.LayerNormer.EdgeSoftmax(y, b, x, cols)
+	m.Normer.EdgeSoftmax(y, b, x, cols)
 	m.move(2*b.NumEdges()*cols, false, 0)
 }
 
 func (m *metered) EdgeSoftmaxGrad(dx, dy, y ops.Buffer, b *graphops.Block, cols int, acc bool) {
-	m.LayerNormer.EdgeSoftmaxGrad(dx, dy, y, b, cols, acc)
+	m.Normer.EdgeSoftmaxGrad(dx, dy, y, b, cols, acc)
 	m.move(3*b.NumEdges()*cols, acc, b.NumEdges()*cols)
 }
 
 func (m *metered) SparseDense(out ops.Buffer, b *graphops.Block, values ops.Buffer) {
-	m.LayerNormer.SparseDense(out, b, values)
+	m.Normer.SparseDense(out, b, values)
 	m.move(out.N+b.NumEdges()+values.N, false, 0)
 }
 
 func (m *metered) SparseDropout(out ops.Buffer, b *graphops.Block, values ops.Buffer, k ops.DropoutKey) {
-	m.LayerNormer.SparseDropout(out, b, values, k)
+	m.Normer.SparseDropout(out, b, values, k)
 	m.move(out.N+b.NumEdges()+values.N, false, 0)
 }

@@ -90,7 +90,7 @@ type poisoned struct{ ops.Backend }
 
 // poison is be, poisoned, with the operations that only some backends have.
 func poison(be ops.Backend) ops.Backend {
-	if n, ok := be.(ops.LayerNormer); ok {
+	if n, ok := be.(ops.Normer); ok {
 		return poisonedNormer{poisoned{be}, n}
 	}
 	return poisoned{be}
@@ -98,15 +98,27 @@ func poison(be ops.Backend) ops.Backend {
 
 type poisonedNormer struct {
 	poisoned
-	n ops.LayerNormer
+	n ops.Normer
 }
 
 func (p poisonedNormer) LayerNorm(out, y, inv, x ops.Buffer, rows, cols int, eps float32, w ops.Buffer, e ops.Epilogue) {
 	p.n.LayerNorm(out, y, inv, x, rows, cols, eps, w, e)
 }
 
-func (p poisonedNormer) LayerNormGrad(d, y, inv ops.Buffer, rows, cols int, w ops.Buffer, e ops.Epilogue, g ops.LayerNormGrads) {
+func (p poisonedNormer) LayerNormGrad(d, y, inv ops.Buffer, rows, cols int, w ops.Buffer, e ops.Epilogue, g ops.NormGrads) {
 	p.n.LayerNormGrad(d, y, inv, rows, cols, w, e, g)
+}
+
+func (p poisonedNormer) ColStats(mean, variance, minus, inv, x ops.Buffer, rows, cols int, eps float64) {
+	p.n.ColStats(mean, variance, minus, inv, x, rows, cols, eps)
+}
+
+func (p poisonedNormer) ColNorm(out, x, minus, inv, w ops.Buffer, rows, cols int, e ops.Epilogue) {
+	p.n.ColNorm(out, x, minus, inv, w, rows, cols, e)
+}
+
+func (p poisonedNormer) ColNormGrad(d, x, minus, inv, w ops.Buffer, rows, cols int, e ops.Epilogue, given bool, g ops.NormGrads) {
+	p.n.ColNormGrad(d, x, minus, inv, w, rows, cols, e, given, g)
 }
 
 func (p poisoned) Alloc(n int) ops.Buffer {

@@ -187,28 +187,38 @@ func dense(r, c int) []testCase {
 				return ref.Dropout(ref.Unary(ops.ReLUOp, layerNorm(x), 0), spaceIDs(ids, r), config.Seed, config.Epoch, config.Step, 0, 0.3)
 			},
 		}, {
-			"ColNorm",
-			[]input{x},
-			func(f *fwd, x []*tns) *tns { y, _, _ := f.ColNorm(x[0], 0.1); return y },
-			func(x []mat) mat { return ref.ColNorm(x[0], 0.1) },
+			"BatchNorm",
+			[]input{x, random(1, c), random(1, c)},
+			func(f *fwd, x []*tns) *tns { y, _, _ := f.BatchNorm(x[0], x[1], x[2], 0.1); return y },
+			batchNorm,
+		}, {
+			"BatchNorm/ReLU",
+			[]input{x, small, apart},
+			func(f *fwd, x []*tns) *tns { y, _, _ := f.BatchNormReLU(x[0], x[1], x[2], 0.1, 0); return y },
+			func(x []mat) mat { return ref.Unary(ops.ReLUOp, batchNorm(x), 0) },
+		}, {
+			"BatchNorm/ReLU, dropout",
+			[]input{x.in(ids), small, apart},
+			func(f *fwd, x []*tns) *tns { y, _, _ := f.BatchNormReLU(x[0], x[1], x[2], 0.1, 0.3); return y },
+			func(x []mat) mat {
+				return ref.Dropout(ref.Unary(ops.ReLUOp, batchNorm(x), 0), spaceIDs(ids, r), config.Seed, config.Epoch, config.Step, 0, 0.3)
+			},
 		}, {
 			"NormBy",
-			[]input{x},
+			[]input{x, random(1, c), random(1, c)},
 			func(f *fwd, x []*tns) *tns {
-				mean, variance := make([]float32, c), make([]float32, c)
-				for i := range mean {
-					mean[i], variance[i] = float32(i%5)/4-0.5, float32(i%3)/2
-				}
-				return f.NormBy(x[0], f.Input(1, c, mean, nil), f.Input(1, c, variance, nil), 0.1)
+				mean, variance := statistics(c)
+				return f.NormBy(x[0], f.Input(1, c, mean, nil), f.Input(1, c, variance, nil), x[1], x[2], 0.1)
 			},
-			func(x []mat) mat {
-				y := x[0].Map(func(v float64) float64 { return v })
-				for i := range y.Data {
-					k := i % c
-					y.Data[i] = (y.Data[i] - (float64(k%5)/4 - 0.5)) / math.Sqrt(float64(k%3)/2+0.1)
-				}
-				return y
+			normBy,
+		}, {
+			"NormBy/ReLU",
+			[]input{x, small, apart},
+			func(f *fwd, x []*tns) *tns {
+				mean, variance := statistics(c)
+				return f.NormByReLU(x[0], f.Input(1, c, mean, nil), f.Input(1, c, variance, nil), x[1], x[2], 0.1, 0)
 			},
+			func(x []mat) mat { return ref.Unary(ops.ReLUOp, normBy(x), 0) },
 		}, {
 			"MulCols",
 			[]input{x, random(1, c)},
@@ -508,6 +518,28 @@ func randomBlock(dst, src int) *graphops.Block {
 		b.Indptr = append(b.Indptr, int64(len(b.Indices)))
 	}
 	return b.Block()
+}
+
+func batchNorm(x []mat) mat { return ref.AddRow(ref.MulCols(ref.ColNorm(x[0], 0.1), x[1]), x[2]) }
+
+// statistics are a mean and a variance of each of c columns.
+func statistics(c int) (mean, variance []float32) {
+	mean, variance = make([]float32, c), make([]float32, c)
+	for i := range mean {
+		mean[i], variance[i] = float32(i%5)/4-0.5, float32(i%3)/2
+	}
+	return mean, variance
+}
+
+// normBy is a batch norm by [statistics].
+func normBy(x []mat) mat {
+	y := x[0].Map(func(v float64) float64 { return v })
+	mean, variance := statistics(y.Cols)
+	for i := range y.Data {
+		k := i % y.Cols
+		y.Data[i] = (y.Data[i] - float64(mean[k])) / math.Sqrt(float64(variance[k])+0.1)
+	}
+	return ref.AddRow(ref.MulCols(y, x[1]), x[2])
 }
 
 func layerNorm(x []mat) mat { return ref.AddRow(ref.MulCols(ref.RowNorm(x[0], 0.1), x[1]), x[2]) }
