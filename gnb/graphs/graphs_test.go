@@ -20,6 +20,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/encode"
 )
 
 // TestMain becomes a worker if a test starts this binary as one.
@@ -250,6 +251,26 @@ func TestWorkersHaveTheSameBits(t *testing.T) {
 				t.Errorf("pool %s: %d workers have other weights than one with four virtual ranks", pool, workers)
 			}
 		}
+	}
+}
+
+// Training draws signs of Laplacian eigenvectors, the same for any number of workers, unless KeepSigns is set.
+func TestTrainingDrawsSigns(t *testing.T) {
+	ds, err := encode.Add(t.Context(), only(rings(80, 11), true, 0), encode.Options{Laplacian: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(workers int, keep bool) []byte {
+		o := quick()
+		o.Epochs, o.Workers, o.VirtualRanks, o.KeepSigns = 2, workers, 2/workers, keep
+		return weights(t, train(t, ds, o))
+	}
+	drawn := run(1, false)
+	if !bytes.Equal(drawn, run(2, false)) {
+		t.Error("two workers draw other signs than one")
+	}
+	if bytes.Equal(drawn, run(1, true)) {
+		t.Error("no signs are drawn")
 	}
 }
 

@@ -16,6 +16,8 @@ type Model struct {
 	Pool    nn.Pooling      `nn:"pool,optional"`
 	Head    *nn.Perceptron  `nn:"head"`
 
+	signed []int // features whose signs are drawn in training
+
 	// Of the pass: its graphs, and the rows of their virtual nodes.
 	at    *union
 	state *nn.Tensor
@@ -24,7 +26,7 @@ type Model struct {
 // newModel makes a model around a body with o.Hidden output columns, for graphs with own features each.
 func newModel(body nn.Model, o *recorded, norm string, own int) *Model {
 	p, pooled := nn.NewPooling(o.Pool, o.Hidden)
-	m := &Model{Body: body, Pool: p, Head: nn.NewPerceptron(pooled+own, o.Hidden, o.Out)}
+	m := &Model{Body: body, Pool: p, signed: o.Signed, Head: nn.NewPerceptron(pooled+own, o.Hidden, o.Out)}
 	m.Head.Dropout = o.Dropout
 	if n := body.NumLayers(); o.VirtualNode && n > 1 { // rows have Hidden columns from the second layer on
 		m.Virtual = nn.NewVirtualNode(o.Hidden, n-1, nn.VirtualNodeOptions{Norm: norm, Dropout: o.Dropout, Residual: o.Residual})
@@ -37,6 +39,9 @@ func (m *Model) NumLayers() int { return m.Body.NumLayers() }
 
 // Layer implements [nn.Model].
 func (m *Model) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
+	if i == 0 && m.signed != nil && f.Train() {
+		h = m.flip(f, h)
+	}
 	if v := m.Virtual; v != nil && i > 0 {
 		if i == 1 {
 			m.state = v.Start(f, len(m.at.graphs), &nn.Space{IDs: m.at.graphs})
@@ -47,6 +52,24 @@ func (m *Model) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
 		}
 	}
 	return m.Body.Layer(f, i, b, h)
+}
+
+// flip multiplies the signed features of each graph's nodes by 1 or -1. A mask of dropout draws the signs: it gives 0 or 2.
+func (m *Model) flip(f *nn.Fwd, h *nn.Tensor) *nn.Tensor {
+	n, cols := len(m.at.graphs), h.Cols()
+	ones, times, plus := make([]float32, n*cols), make([]float32, cols), make([]float32, cols)
+	for i := range ones {
+		ones[i] = 1
+	}
+	for c := range plus {
+		plus[c] = 1
+	}
+	for _, c := range m.signed {
+		times[c], plus[c] = 1, -1
+	}
+	signs := f.Dropout(f.Input(n, cols, ones, &nn.Space{IDs: m.at.graphs}), 0.5)
+	signs = f.AddRow(f.MulCols(signs, f.Input(1, cols, times, nil)), f.Input(1, cols, plus, nil))
+	return f.Mul(h, f.Aggregate(m.at.spread(), signs, nn.Sum).SetSpace(h.Space()))
 }
 
 // Reads implements [nn.Reader]: what the body reads, everything if it does not say.

@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/numbers"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/encode"
 	"github.com/graphnb/graphnb/graphops/metrics"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -35,6 +36,9 @@ type Options struct {
 	// VirtualNode gives each graph of a batch one more node, which all its nodes read and write between layers. See
 	// [nn.VirtualNode].
 	VirtualNode bool `json:",omitempty" flag:"virtual-node" help:"one more node in each graph, next to all others"`
+	// KeepSigns leaves the signs of Laplacian eigenvectors among the features (package encode) as they are stored. Otherwise each
+	// training step draws a sign for each of them and each graph, since an eigenvector has none of its own.
+	KeepSigns bool `json:",omitempty" flag:"keep-signs" help:"do not flip signs of Laplacian eigenvectors in training"`
 	// Predict is what is predicted: "labels" or "targets" of the graphs; "" means the one that the dataset has.
 	Predict string `json:",omitempty" flag:"predict" help:"labels or targets, if graphs have both"`
 }
@@ -49,6 +53,8 @@ type recorded struct {
 	// Shape and names are those of the training data, for data to predict.
 	Shape                   shape
 	ClassNames, TargetNames []string `json:",omitempty"`
+	// Signed are the features whose signs are drawn.
+	Signed []int `json:",omitempty"`
 }
 
 // shape has the numbers of features that a network takes.
@@ -157,6 +163,9 @@ func (o *recorded) complete(ds *gnb.Dataset) error {
 		return errors.New("graphs: Embedding learns a row for each node, which says nothing of the nodes of other graphs; leave it out, and give nodes features, such as their degree")
 	}
 	o.Shape, o.ClassNames, o.TargetNames = shape{ds.FeatureDim(), ds.EdgeFeatureDim(), g.FeatureDim()}, g.Meta.ClassNames, g.Meta.TargetNames
+	if o.Signed = nil; !o.KeepSigns {
+		o.Signed = encode.Signed(ds.Meta.FeatureNames)
+	}
 	o.Pool = cmp.Or(o.Pool, "mean")
 	if !slices.Contains(nn.PoolingNames(), o.Pool) {
 		return fmt.Errorf("graphs: Pool is %q; it is one of %s", o.Pool, strings.Join(nn.PoolingNames(), ", "))

@@ -93,6 +93,16 @@ func Parse(list string) (Options, error) {
 	return o, nil
 }
 
+// Signed returns the columns that hold eigenvectors with a sign, by the names of a dataset's features.
+func Signed(names []string) (columns []int) {
+	for c, name := range names {
+		if strings.HasPrefix(name, "laplacian ") {
+			columns = append(columns, c)
+		}
+	}
+	return columns
+}
+
 // Names returns the names of the features, in order: "rw 1", …, "laplacian 1", ….
 func (o Options) Names() (names []string) {
 	for k := range o.Steps {
@@ -108,7 +118,8 @@ func (o Options) Names() (names []string) {
 	return names
 }
 
-// Add returns a dataset whose nodes have the encodings as features after their own, float32; it shares everything else with d. Of
+// Add returns a dataset whose nodes have the encodings as features after their own, float32; it shares everything else with d. Features
+// without names get some. Of
 // a dataset of many graphs, each graph is encoded by itself.
 //
 // It returns an error for graphs above the limits, for a dataset in parts or with features by type, and if ctx ends.
@@ -125,10 +136,14 @@ func Add(ctx context.Context, d *dataset.Dataset, o Options) (*dataset.Dataset, 
 		return nil, err
 	}
 	e := d.WithGraph(d.Graph)
-	e.Meta.FeatureNames = nil
-	if own := d.FeatureDim(); own == 0 || len(d.Meta.FeatureNames) == own {
-		e.Meta.FeatureNames = slices.Concat(d.Meta.FeatureNames, o.Names())
+	own := d.Meta.FeatureNames
+	if n := d.FeatureDim(); len(own) != n { // the encodings are known by their names
+		own = make([]string, n)
+		for c := range own {
+			own[c] = fmt.Sprintf("feature %d", c)
+		}
 	}
+	e.Meta.FeatureNames = slices.Concat(own, o.Names())
 	n := d.Nodes()
 	switch {
 	case d.SparseFeatures != nil:
