@@ -1,4 +1,4 @@
-// Package inspect measures one batch of training: its nodes and edges per hop, how often rows are
+// Package inspect looks at a dataset, and measures one batch of training: its nodes and edges per hop, how often rows are
 // used, the time and bytes of each stage of a step on it, and the neighbourhood sampled around one
 // seed.
 //
@@ -10,8 +10,8 @@
 //	ds := gnb.Must(gnb.Load(ctx, "planted"))
 //	fmt.Println(gnb.Must(inspect.Batch(ctx, ds, nil, inspect.Options{Fanouts: []int{15, 10}})))
 //
-// The command "gnb inspect" does the same in a terminal. [Schema] draws the types of a dataset's nodes and edges, as
-// "gnb data show" does.
+// The command "gnb inspect" does the same in a terminal. [Dataset] draws a dataset: degrees, homophily, classes, sizes, targets.
+// [Schema] draws the types of its nodes and edges. "gnb data show" prints both.
 //
 // # Caveats
 //

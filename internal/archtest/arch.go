@@ -45,7 +45,7 @@ var areas = []area{
 	{"gnb/cmd", "the command line"},
 	{"gnb/sweep", "searching hyper-parameters"},
 	{"gnb/scaling", "scaling curves"},
-	{"gnb/inspect", "one batch under the microscope"},
+	{"gnb/inspect", "a dataset, and one batch, under the microscope"},
 	{"gnb/report", "how good a model is, and where it errs"},
 	{"gnb/parts", "datasets divided into parts"},
 	{"gnb/links", "training that predicts links"},

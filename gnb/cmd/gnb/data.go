@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -74,7 +75,7 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	defer ds.Close()
-	var looks *look
+	var looks *inspect.Data
 	switch rest[0] {
 	case "check":
 		report, end := cli.Progress(out)
@@ -133,7 +134,7 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		}
 		if rest[0] == "show" {
 			var err error
-			if looks, err = lookOf(ctx, ds); err != nil {
+			if looks, err = inspect.DataOf(ctx, ds); err != nil {
 				return err
 			}
 			out.Printf("%s", looks)
@@ -158,7 +159,11 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 	if len(ds.Meta.Notices) > 0 {
 		result["notices"] = ds.Meta.Notices
 	}
-	looks.addTo(result)
+	if looks != nil {
+		if err := addFields(result, looks); err != nil {
+			return err
+		}
+	}
 	if names := ds.Meta.FeatureNames; len(names) > 0 && len(names) <= 1000 {
 		result["feature_names"] = names
 	}
@@ -170,5 +175,21 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		result["edge_splits"] = edgeSplits
 	}
 	out.Result(result)
+	return nil
+}
+
+// addFields adds the fields of v's JSON form to a result.
+func addFields(result map[string]any, v any) error {
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(encoded, &fields); err != nil {
+		return err
+	}
+	for name, field := range fields {
+		result[name] = field
+	}
 	return nil
 }
