@@ -116,6 +116,12 @@ func pairsOf(op string, b *Block, relations int) *dstPairs {
 			p.starts[r+1] = len(p.rows)
 		}
 		into.NumDst = len(p.rows)
+		if b.Remote() == nil { // for masks of edges, which passes on a device do not have
+			into.EdgePos = make([]int64, len(types))
+			for i, e := range byType.rows {
+				into.EdgePos[i] = b.Pos(b.Indptr()[0] + int64(e))
+			}
+		}
 		p.into = into.Block()
 		out := graphops.HostBlock{NumDst: b.NumDst, NumSrc: len(p.rows), Indptr: make([]int64, b.NumDst+1), Indices: make([]int32, len(p.rows))}
 		for _, d := range p.rows {

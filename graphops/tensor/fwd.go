@@ -46,6 +46,7 @@ type Fwd struct {
 	tape  []node
 	sites int // dropout calls of this pass
 	carry map[any]*Tensor
+	masks edgeMasks
 	done  bool
 	// Copies of host memory on a device, and blocks of sparse inputs, of which a device may also
 	// have copies: for this pass.
@@ -93,7 +94,7 @@ func (f *Fwd) Reset(c Config) {
 	clear(f.tape)
 	f.tape = f.tape[:0]
 	f.pass++
-	f.sites = 0
+	f.sites, f.masks = 0, edgeMasks{}
 	clear(f.carry)
 	f.done = false
 }

@@ -32,6 +32,9 @@ func (f *Fwd) Aggregate(b *graphops.Block, h *Tensor, op ops.Op) *Tensor {
 	f.check("Aggregate", h)
 	checkOp("Aggregate", op)
 	checkSrc("Aggregate", b, h)
+	if m := f.edgeMask("Aggregate", b); m != nil {
+		return f.aggregateMasked(b, h, nil, m, op)
+	}
 	c := h.cols
 	if r := h.rowsOf; r != nil && op != ops.Max {
 		out := f.result(b.NumDst, c, ops.DstSpace(b))
@@ -90,6 +93,13 @@ func (f *Fwd) AggregateEdges(b *graphops.Block, msg *Tensor, op ops.Op) *Tensor 
 	if msg.rows != b.NumEdges() {
 		fail("AggregateEdges", "the messages are %s and the block has %d edges: they need one row per edge", msg.shape(), b.NumEdges())
 	}
+	if m := f.edgeMask("AggregateEdges", b); m != nil {
+		msg = f.MulRows(msg, m)
+	}
+	return f.aggregateEdges(b, msg, op)
+}
+
+func (f *Fwd) aggregateEdges(b *graphops.Block, msg *Tensor, op ops.Op) *Tensor {
 	c := msg.cols
 	out := f.result(b.NumDst, c, ops.DstSpace(b))
 	arg := f.argBuffer(op, msg, out)

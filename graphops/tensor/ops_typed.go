@@ -37,6 +37,9 @@ func (f *Fwd) AggregateTyped(b *graphops.Block, h *Tensor, types []uint16, coef 
 			fail(name, "edge %d has type %d, but the coefficients are %s [types,bases]: types are below %d", e, r, coef.shape(), coef.rows)
 		}
 	}
+	if m := f.edgeMask(name, b); m != nil {
+		return f.aggregateTypedMasked(b, h, types, coef, m, op)
+	}
 	kinds := ops.Kinds{Types: types, N: coef.rows}
 	if _, dry := h.buf.Dev.(absent); op == ops.Mean && edges > 0 && !dry {
 		shares := make([]float32, edges)

@@ -27,6 +27,9 @@ func (f *Fwd) AggregateWeighted(b *graphops.Block, h *Tensor, w []float32, op op
 	if len(w) != b.NumEdges() {
 		fail(name, "there are %d weights and the block has %d edges", len(w), b.NumEdges())
 	}
+	if m := f.edgeMask(name, b); m != nil {
+		return f.aggregateMasked(b, h, w, m, op)
+	}
 	if op == ops.Mean {
 		mean := make([]float32, len(w))
 		indptr := b.Indptr()
@@ -74,6 +77,15 @@ func (f *Fwd) AggregateHeads(b *graphops.Block, h, w *Tensor) *Tensor {
 	if heads < 1 || c%heads != 0 {
 		fail(name, "h is %s and the weights are %s [edges,heads]: the heads must divide h's columns", h.shape(), w.shape())
 	}
+	if m := f.edgeMask(name, b); m != nil {
+		w = f.MulRows(w, m)
+	}
+	return f.aggregateHeads(b, h, w)
+}
+
+func (f *Fwd) aggregateHeads(b *graphops.Block, h, w *Tensor) *Tensor {
+	f.dense(h)
+	heads, c := w.cols, h.cols
 	out := f.result(b.NumDst, c, ops.DstSpace(b))
 	if b.NumEdges() == 0 {
 		f.be.Zero(out.buf)
