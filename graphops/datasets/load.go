@@ -70,6 +70,13 @@ func Generators() []Generator {
 			make:    loadMolecules,
 			params:  []string{"graphs", "noise", "seed"},
 		},
+		{
+			Name:    "houses",
+			Summary: "BA-Shapes: houses of five nodes on a random graph, to explain predictions",
+			Example: "houses?nodes=300&houses=80",
+			make:    loadHouses,
+			params:  []string{"nodes", "houses", "seed"},
+		},
 	}
 }
 

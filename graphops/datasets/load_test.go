@@ -184,6 +184,8 @@ func TestLoad(t *testing.T) {
 		"planted?homophily=2":                "homophily is 2",
 		"planted?nodes=0":                    "nodes is 0",
 		"planted?nodes=9&nodes=99":           "nodes is given 2 times",
+		"houses?nodes=5":                     "nodes is 5; it must lie in [6,",
+		"houses?houses=301":                  "houses is 301; it must lie in [1, nodes]",
 		"molecules?graphs=9":                 "graphs is 9; it must lie in [10,",
 		"molecules?noise=-1":                 "noise is -1",
 		"planted?nodes=%zz":                  "must have the form name=value",
