@@ -97,6 +97,13 @@ func ExampleModelByName() {
 	// Output: sage
 }
 
+func ExampleBuildModel() {
+	m := gnb.Must(gnb.BuildModel("sage", gnb.ModelConfig{In: 34, Hidden: 16, Out: 2, Layers: 2}))
+	params := gnb.Must(nn.Collect(m))
+	fmt.Println(m.NumLayers(), params.Len())
+	// Output: 2 1170
+}
+
 func ExampleProgram() {
 	fmt.Println(exampleLoop.Name())
 	// Output: example-loop

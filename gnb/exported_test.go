@@ -54,6 +54,7 @@ func everyFunction(dir string) map[string]func() error {
 			}
 			return nil
 		},
+		"BuildModel":  func() error { _, err := gnb.BuildModel("mlp", gnb.ModelConfig{In: 2, Out: 2, Layers: 1}); return err },
 		"ModelByName": func() error { _, err := gnb.ModelByName("mlp"); return err },
 		"Program": func() error {
 			gnb.Program("test.late", func(*gnb.Worker, int) error { return nil })

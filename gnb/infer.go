@@ -123,7 +123,11 @@ func Infer(ctx context.Context, run *runs.Run, ds *Dataset, out string, o InferO
 	if o.Layer < 0 {
 		return r, fmt.Errorf("gnb: InferOptions.Layer is %d; layers are counted from 1, and 0 means the last one", o.Layer)
 	}
-	a := inferArgs{Layer: o.Layer, Model: info.Name, Sizes: info.Config, Out: runfile.Absolute(out), Weights: file}
+	sizes, err := info.Config.On(ds.Schema())
+	if err != nil {
+		return r, fmt.Errorf("gnb: run %s and %s: %w", run.Config.ID, ds.Name(), err)
+	}
+	a := inferArgs{Layer: o.Layer, Model: info.Name, Sizes: sizes, Out: runfile.Absolute(out), Weights: file}
 	write, deliver, err := runfile.Output(a.Out, ErrInterrupted)
 	if err != nil {
 		return r, err

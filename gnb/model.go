@@ -68,6 +68,21 @@ func (m *ModelOf[T]) Describe(s ModelConfig) (*runs.ModelInfo, error) {
 	return (&network{name: m.name, sizes: s, params: &device.Parameters{Params: params}}).info(), nil
 }
 
+// BuildModel makes a network of the declared model with this name, in the calling process: all that layers compute with, but
+// not the input that a worker adds (learned rows of nodes). Its parameters have the values that the model's function gave them; load a run's
+// with [nn.Collect] and [nn.Params.Load]. Package predict answers with such a network.
+func BuildModel(model string, s ModelConfig) (m nn.Model, err error) {
+	entry.Enter()
+	d, err := models.Get(model)
+	if err != nil {
+		return nil, err
+	}
+	if err := nn.Try(func() { m = d.build(s) }); err != nil {
+		return nil, fmt.Errorf("gnb: model %q: %w", model, err)
+	}
+	return m, nil
+}
+
 // New makes a network for this worker: parameters initialised from the seed, or
 // taken from the checkpoint that the run resumes from, and equal on all ranks.
 func (m *ModelOf[T]) New(w *Worker, s ModelConfig) *Net[T] {

@@ -269,7 +269,11 @@ func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, a inferArgs, o I
 	if o.Decoder != "" {
 		decoder = o.Decoder
 	}
-	a.Encoder, a.Decoder, a.Sizes, a.Weights = encoder, decoder, info.Config, file
+	sizes, err := info.Config.On(ds.Schema())
+	if err != nil {
+		return r, nil, fmt.Errorf("links: run %s and %s: %w", run.Config.ID, ds.Name(), err)
+	}
+	a.Encoder, a.Decoder, a.Sizes, a.Weights = encoder, decoder, sizes, file
 	if _, err := newDecoder(decoder, info.Config.Out); err != nil {
 		return r, nil, fmt.Errorf("links: the decoder of run %s is %s, which this program does not declare; declare it by links.DeclareDecoder, and give its name as Decoder: %w", run.Config.ID, decoder, err)
 	}

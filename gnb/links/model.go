@@ -3,6 +3,8 @@ package links
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -43,6 +45,24 @@ func (m *Model) SourceChunks(layer, nodes int) int {
 		return t.SourceChunks(layer, nodes)
 	}
 	return 0
+}
+
+// Build makes the network that a run has recorded under a name such as "sage for links by dot", in the calling process:
+// see [gnb.BuildModel].
+func Build(name string, sizes gnb.ModelConfig) (*Model, error) {
+	encoder, decoder, ok := strings.Cut(name, between)
+	if !ok {
+		return nil, fmt.Errorf("links: %q is no network that predicts links", name)
+	}
+	d, err := newDecoder(decoder, sizes.Out)
+	if err != nil {
+		return nil, err
+	}
+	e, err := gnb.BuildModel(encoder, sizes)
+	if err != nil {
+		return nil, err
+	}
+	return &Model{e, d}, nil
 }
 
 // Net is a network of a [Model] in a worker. Optimisers and checkpoints work on it.

@@ -17,7 +17,7 @@ import (
 type edges struct {
 	t        *Table
 	missing  *columns.Missing
-	src, dst *index
+	src, dst finder
 	within   *within // of many graphs
 
 	from, to []int32
@@ -26,6 +26,13 @@ type edges struct {
 	x        []float32 // [edges, width of all tables' features]
 	cut      int       // times that were rounded down, as Options.TimeUnit allowed
 	lost     *losses
+}
+
+// finder finds nodes by their ids: an [index], or one with new nodes behind it.
+type finder interface {
+	find(k key) int32
+	near(k key) string
+	warm(v *vec, i, rows int)
 }
 
 // fitEdges fits the features of edges, to all rows. first is the number of features of the tables before.
@@ -165,7 +172,7 @@ func (e *edges) read(ctx context.Context, tab *table, width int) error {
 }
 
 // end returns the node at one end of an edge.
-func (e *edges) end(b *batch, v *vec, i int, ids *index, kind Kind, graph int32) (int32, error) {
+func (e *edges) end(b *batch, v *vec, i int, ids finder, kind Kind, graph int32) (int32, error) {
 	k, err := keyOf(v, i)
 	if errors.Is(err, errNoID) {
 		return 0, fault("%s: the %s is missing; an edge has the ids of two nodes", b.at(i), kind)

@@ -57,6 +57,7 @@ type table struct {
 	// separator is that of the columns of the first text file, 0 if there is none; unnamed are its columns without a name.
 	separator rune
 	unnamed   map[string]bool
+	rows      *batch // all rows, of a table in memory; it has no parts
 }
 
 // fault is an error about a table; its text begins with the package.
@@ -260,6 +261,9 @@ func (p *part) openCSV(meter *tabular.Meter) (*tabular.CSVFile, error) {
 
 // each reads the table in batches, in order. want says which columns are read.
 func (t *table) each(ctx context.Context, want []bool, visit func(b *batch) error) error {
+	if t.rows != nil {
+		return visit(t.rows)
+	}
 	for k := range t.parts {
 		p := &t.parts[k]
 		if p.format == emptyFile {

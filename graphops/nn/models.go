@@ -1,7 +1,10 @@
 package nn
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
 )
@@ -66,6 +69,33 @@ type ModelConfig struct {
 	// Learned are the types of nodes whose input is a learned row of In columns, beside features of the other
 	// types. Models do not use it.
 	Learned []string `json:"learned,omitempty"`
+}
+
+// On returns the sizes for another graph with the types and relations of s.Schema, such as the training set with nodes appended:
+// its Schema is that of the graph, whose numbers of nodes may differ. Without a Schema it returns s. It returns an error if the
+// graph has other types or relations, because the weights are those of s.Schema's.
+func (s ModelConfig) On(graph *graphops.Schema) (ModelConfig, error) {
+	switch {
+	case s.Schema == nil:
+		return s, nil
+	case graph == nil:
+		return s, errors.New("the model has weights for types of nodes and edges, and the graph has no types")
+	}
+	same := slices.EqualFunc(s.Schema.Nodes, graph.Nodes, func(a, b graphops.NodeType) bool { return a.Name == b.Name })
+	if !same || !slices.Equal(s.Schema.Relations, graph.Relations) {
+		return s, fmt.Errorf("the model has weights for %s, and the graph has %s; both need the same types and relations in the same order", typesOf(s.Schema), typesOf(graph))
+	}
+	s.Schema = graph
+	return s, nil
+}
+
+// typesOf lists the names of a schema.
+func typesOf(s *graphops.Schema) string {
+	var names []string
+	for _, t := range s.Nodes {
+		names = append(names, t.Name)
+	}
+	return fmt.Sprintf("the node types %s and the relations %s", strings.Join(names, ", "), s.RelationNames())
 }
 
 func (s ModelConfig) check(op string) {
