@@ -52,6 +52,7 @@ gnb/monitor/load
 gnb/numbers
 gnb/parts
 gnb/plan
+gnb/predict
 gnb/published
 gnb/remote
 gnb/report

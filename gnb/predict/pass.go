@@ -1,0 +1,344 @@
+package predict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/internal/simd"
+)
+
+// pass is the working memory of a call.
+type pass struct {
+	p      *Predictor
+	o      *overlay // of the call
+	ctx    context.Context
+	known  *sample.Answerer // for calls without new nodes
+	rows   *sample.Answerer // for the call
+	picker sample.Picker
+	hops   *sample.Divided
+	reply  []sample.HopReply
+	places []sample.Place
+	edges  int // of the neighbourhood so far
+	f      *nn.Fwd
+	blocks []graphops.Block
+	x      []float32
+	sparse graphops.Sparse
+	ids    []int32 // of the input's rows in the dataset, -1 for new nodes
+	fresh  []int32 // the rows of new nodes
+}
+
+// spareBytes is the largest working memory that is kept for later calls: that of some ten thousand nodes of a few hundred
+// columns.
+const spareBytes = 64 << 20
+
+// spare are passes that no call uses. A pass has a table of all nodes, so it is kept rather than left to the garbage collector,
+// unless a large neighbourhood has made it large.
+type spare struct {
+	mu   sync.Mutex
+	free []*pass
+}
+
+// get returns a pass, nil if there is none.
+func (f *spare) get() *pass {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(f.free)
+	if n == 0 {
+		return nil
+	}
+	s := f.free[n-1]
+	f.free = f.free[:n-1]
+	return s
+}
+
+// put takes back a pass whose call is over, also one that failed.
+func (f *spare) put(s *pass) {
+	s.o, s.ctx, s.rows = nil, nil, nil
+	held, left := s.f.Held()
+	if held+left+4*int64(cap(s.x)) > spareBytes {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.free) < 2*runtime.GOMAXPROCS(0) {
+		f.free = append(f.free, s)
+	}
+}
+
+// drop leaves all to the garbage collector.
+func (f *spare) drop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.free = nil
+}
+
+var _ sample.Picker = (*draws)(nil)
+
+// draws picks uniformly, by draws that depend on the seed, the hop and the node alone: a new node's on its id.
+type draws struct {
+	fanouts []int
+	key     func(place int32) int32
+}
+
+// Hops is the number of hops.
+func (d *draws) Hops() int { return len(d.fanouts) }
+
+// Pick implements [sample.Picker].
+func (d *draws) Pick(h *sample.Hop, place int32, nbrs, out []int32) []int32 {
+	h.At(d.key(place))
+	return h.Uniform(len(nbrs), d.fanouts[h.Index], out)
+}
+
+// keyOf is what the draws of a new node depend on. It is negative, and those of the dataset's nodes are not.
+func keyOf(id string) int32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id))
+	return int32(h.Sum32() | 1<<31)
+}
+
+// key is what the draws of the node at a place depend on: for a node of the dataset its number.
+func (s *pass) key(place int32) int32 {
+	if v := s.p.node(place); v >= 0 {
+		return v
+	}
+	return s.o.added(place).key
+}
+
+func (p *Predictor) newPass() *pass {
+	s := &pass{p: p, f: nn.NewFwd(nn.Config{Threads: p.o.Threads}), reply: make([]sample.HopReply, 1), blocks: make([]graphops.Block, p.model.NumLayers())}
+	if p.full {
+		s.picker = sample.Fanouts(slices.Repeat([]int{-1}, p.model.NumLayers()))
+	} else {
+		s.picker = &draws{p.o.Fanouts, s.key}
+	}
+	s.known = s.answerer(p.base)
+	var err error
+	s.hops, err = sample.NewDivided(sample.Division{
+		Nodes: p.places(), Edges: p.base.Edges(), Owners: 1, OwnerOf: []int{0}, Ask: s.ask,
+	}, sample.Config{Picker: s.picker, Seed: p.o.Seed, Purpose: sample.User, Threads: p.o.Threads})
+	if err != nil {
+		panic(err) // Open has checked what this depends on
+	}
+	return s
+}
+
+func (s *pass) answerer(rows sample.Rows) *sample.Answerer {
+	return sample.NewAnswerer(rows, sample.AnswererOptions{Picker: s.picker, Threads: s.p.o.Threads})
+}
+
+// ask answers for the edges of the nodes reached so far, unless they are too many.
+func (s *pass) ask(q []sample.HopRequest) ([]sample.HopReply, error) {
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
+	nodes := q[0].Nodes
+	s.places = slices.Grow(s.places[:0], len(nodes))[:len(nodes)]
+	if n := s.o.Find(nodes, s.places); n < len(nodes) {
+		return nil, fmt.Errorf("predict: there is no node at place %d", nodes[n])
+	}
+	most, k := -1, -1
+	if !s.p.full {
+		k = s.p.o.Fanouts[q[0].Hop]
+	}
+	for i, at := range s.places {
+		n := int(at.N)
+		if k >= 0 {
+			n = min(n, k)
+		}
+		s.edges += n
+		if most < 0 || at.N > s.places[most].N {
+			most = i
+		}
+	}
+	if s.edges > s.p.o.MaxEdges {
+		return nil, &LimitError{Hub: s.p.shown(s.o, nodes[most]), Degree: int(s.places[most].N), Limit: s.p.o.MaxEdges}
+	}
+	return s.reply, s.rows.Answer(&q[0], &s.reply[0])
+}
+
+// outputs computes the rows of the nodes at places into out [len(places), p.cols].
+func (p *Predictor) outputsOf(ctx context.Context, o *overlay, places []int32, out []float32) error {
+	s := p.passes.get()
+	if s == nil {
+		s = p.newPass()
+	}
+	defer p.passes.put(s)
+	s.o, s.ctx, s.rows = o, ctx, s.known
+	if o.own != nil {
+		s.rows = s.answerer(o)
+	}
+	// A node that is asked twice is computed once.
+	row := make(map[int32]int, len(places))
+	once := make([]int32, 0, len(places))
+	for _, at := range places {
+		if _, ok := row[at]; !ok {
+			row[at] = len(once)
+			once = append(once, at)
+		}
+	}
+	rows := out
+	if len(once) < len(places) {
+		rows = make([]float32, len(once)*p.cols)
+	}
+	for lo := 0; lo < len(once); lo += passSeeds {
+		hi := min(lo+passSeeds, len(once))
+		if err := s.split(once[lo:hi], rows[lo*p.cols:hi*p.cols]); err != nil {
+			return err
+		}
+	}
+	if len(once) < len(places) {
+		for i, at := range places {
+			copy(out[i*p.cols:(i+1)*p.cols], rows[row[at]*p.cols:])
+		}
+	}
+	return nil
+}
+
+// split computes the rows of nodes, in halves if their neighbourhoods together have too many edges: answers do not depend on what
+// is computed together.
+func (s *pass) split(places []int32, out []float32) error {
+	err := mapped.Guard(func() error { return s.compute(places, out) })
+	var limit *LimitError
+	if !errors.As(err, &limit) {
+		return err
+	}
+	if len(places) == 1 {
+		limit.Node = s.p.shown(s.o, places[0])
+		return limit
+	}
+	half := len(places) / 2
+	if err := s.split(places[:half], out[:half*s.p.cols]); err != nil {
+		return err
+	}
+	return s.split(places[half:], out[half*s.p.cols:])
+}
+
+// compute runs the network on the neighbourhood of some nodes.
+func (s *pass) compute(places []int32, out []float32) error {
+	s.edges = 0
+	b, err := s.hops.Sample(0, 0, sample.Seeds{IDs: places})
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	blocks := make([]*graphops.Block, len(b.Blocks))
+	for i, k := range b.Blocks {
+		// SliceOf makes layers compute in the order in which they compute the whole graph.
+		s.blocks[i].SetHost(graphops.HostBlock{
+			NumDst: k.NumDst, NumSrc: k.NumSrc, Level: k.Level, Indptr: k.Indptr(), Indices: k.Indices(), EdgePos: k.EdgePos(), SrcIDs: k.SrcIDs(),
+			Weights: k.Weights(), Edges: k.OwnEdges(), Degrees: s.o, SliceOf: s.o.total,
+		})
+		blocks[i] = &s.blocks[i]
+	}
+	s.f.Reset(nn.Config{Threads: s.p.o.Threads})
+	x := s.input(blocks[0])
+	y, err := nn.TryForward(s.p.model, s.f, blocks, x)
+	if err != nil {
+		return fmt.Errorf("predict: the network of run %s: %w", s.p.run, err)
+	}
+	y.CopyTo(out)
+	for i, at := range places {
+		if !simd.Finite(out[i*s.p.cols : (i+1)*s.p.cols]) {
+			return fmt.Errorf("predict: the answer for node %s: %w; look for features that are not finite or very large", s.p.shown(s.o, at), gnb.ErrNotFinite)
+		}
+	}
+	return nil
+}
+
+// input gathers the rows that the first layer reads.
+func (s *pass) input(b *graphops.Block) *nn.Tensor {
+	p, ids, sp := s.p, b.SrcIDs(), tensor.SrcSpace(b)
+	s.ids, s.fresh = slices.Grow(s.ids[:0], len(ids))[:len(ids)], s.fresh[:0]
+	for i, at := range ids {
+		if s.ids[i] = p.node(at); s.ids[i] < 0 {
+			s.fresh = append(s.fresh, int32(i))
+		}
+	}
+	cols := p.inputCols()
+	if p.learned == nil && p.ds.Features == nil && p.ds.SparseFeatures != nil {
+		s.gatherSparse(ids)
+		return s.f.SparseInput(s.sparse.Rows, cols, s.sparse.Indptr, s.sparse.Indices, s.sparse.Values, sp)
+	}
+	s.x = slices.Grow(s.x[:0], len(ids)*cols)[:len(ids)*cols]
+	if p.learned == nil && p.ds.Features != nil && p.ds.Nodes() > 0 {
+		for _, i := range s.fresh {
+			s.ids[i] = 0 // its row is overwritten below
+		}
+		p.ds.Features.Gather(s.x, s.ids, p.o.Threads)
+	} else {
+		for i, v := range s.ids {
+			if v >= 0 {
+				s.row(s.x[i*cols:(i+1)*cols], v)
+			}
+		}
+	}
+	for _, i := range s.fresh {
+		copy(s.x[int(i)*cols:(int(i)+1)*cols], s.o.added(ids[i]).x)
+	}
+	return s.f.Input(len(ids), cols, s.x, sp)
+}
+
+// row writes the input row of node v of the dataset.
+func (s *pass) row(to []float32, v int32) {
+	p := s.p
+	if p.learned != nil {
+		if row := p.learned.of(v); row != nil {
+			copy(to, row)
+			return
+		}
+	}
+	clear(to)
+	switch ds := p.ds; {
+	case ds.Features != nil:
+		ds.Features.Gather(to, []int32{v}, 1)
+	case ds.SparseFeatures != nil:
+		columns, values := ds.SparseFeatures.Row(int(v))
+		for k, c := range columns {
+			if to[c] = 1; values != nil {
+				to[c] = values[k]
+			}
+		}
+	}
+}
+
+// gatherSparse sets s.sparse to the rows of places.
+func (s *pass) gatherSparse(places []int32) {
+	x, m := s.p.ds.SparseFeatures, &s.sparse
+	m.Rows, m.Cols = len(places), x.Cols
+	m.Indptr, m.Indices = append(m.Indptr[:0], 0), m.Indices[:0]
+	if m.Values == nil {
+		m.Values = []float32{}
+	}
+	m.Values = m.Values[:0]
+	for i, v := range s.ids {
+		if v < 0 {
+			for c, y := range s.o.added(places[i]).x {
+				if y != 0 {
+					m.Indices, m.Values = append(m.Indices, int32(c)), append(m.Values, y)
+				}
+			}
+		} else {
+			columns, values := x.Row(int(v))
+			m.Indices = append(m.Indices, columns...)
+			if values == nil {
+				values = slices.Repeat([]float32{1}, len(columns))
+			}
+			m.Values = append(m.Values, values...)
+		}
+		m.Indptr = append(m.Indptr, int64(len(m.Indices)))
+	}
+}
+
+// added is the new node at a place.
+func (o *overlay) added(place int32) *addedNode { return &o.nodes[o.news[place]] }
