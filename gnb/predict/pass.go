@@ -226,21 +226,11 @@ func (s *pass) split(places []int32, out []float32) error {
 
 // compute runs the network on the neighbourhood of some nodes.
 func (s *pass) compute(places []int32, out []float32) error {
-	s.edges = 0
-	b, err := s.hops.Sample(0, 0, sample.Seeds{IDs: places})
+	blocks, release, err := s.sample(places)
 	if err != nil {
 		return err
 	}
-	defer b.Release()
-	blocks := make([]*graphops.Block, len(b.Blocks))
-	for i, k := range b.Blocks {
-		// SliceOf makes layers compute in the order in which they compute the whole graph.
-		s.blocks[i].SetHost(graphops.HostBlock{
-			NumDst: k.NumDst, NumSrc: k.NumSrc, Level: k.Level, Indptr: k.Indptr(), Indices: k.Indices(), EdgePos: k.EdgePos(), SrcIDs: k.SrcIDs(),
-			Weights: k.Weights(), Edges: k.OwnEdges(), Degrees: s.o, SliceOf: s.o.total,
-		})
-		blocks[i] = &s.blocks[i]
-	}
+	defer release()
 	s.f.Reset(nn.Config{Threads: s.p.o.Threads})
 	x := s.input(blocks[0])
 	y, err := nn.TryForward(s.p.model, s.f, blocks, x)
@@ -254,6 +244,24 @@ func (s *pass) compute(places []int32, out []float32) error {
 		}
 	}
 	return nil
+}
+
+// sample draws the blocks of nodes, which stay until release is called.
+func (s *pass) sample(places []int32) (blocks []*graphops.Block, release func(), err error) {
+	s.edges = 0
+	b, err := s.hops.Sample(0, 0, sample.Seeds{IDs: places})
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, k := range b.Blocks {
+		// SliceOf makes layers compute in the order in which they compute the whole graph.
+		s.blocks[i].SetHost(graphops.HostBlock{
+			NumDst: k.NumDst, NumSrc: k.NumSrc, Level: k.Level, Indptr: k.Indptr(), Indices: k.Indices(), EdgePos: k.EdgePos(), SrcIDs: k.SrcIDs(),
+			Weights: k.Weights(), Edges: k.OwnEdges(), Degrees: s.o, SliceOf: s.o.total,
+		})
+		blocks = append(blocks, &s.blocks[i])
+	}
+	return blocks, b.Release, nil
 }
 
 // input gathers the rows that the first layer reads.

@@ -107,6 +107,9 @@ func (p *Predictor) readWeights(m nn.Model, info *runs.ModelInfo) error {
 	params, err := nn.Collect(m)
 	if err == nil {
 		err = saving.Load(params, ts)
+		for _, e := range params.List() {
+			e.G = nil // answers need none, and explanations take those of their input alone
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("predict: the weights of run %s, %s: %w", p.run, p.weights, err)

@@ -23,6 +23,7 @@ func commands() []cli.Command {
 		trainCommand,
 		embedCommand,
 		inferCommand,
+		explainCommand,
 		sweepCommand,
 		scalingCommand,
 		setup.Export,

@@ -38,12 +38,6 @@ func (n *nodes) Set(s string) error {
 	return nil
 }
 
-// explainCommand is not listed: it names the command that replaces "gnb explain".
-var explainCommand = cli.Command{Name: "explain", Run: func(_ context.Context, _ []string, out *cli.Output) error {
-	out.Fail(errors.New(`this command is now "gnb inspect", with the same flags and JSON; "explain" is kept for explaining predictions`))
-	return cli.ExitStatus(cli.StatusUsage)
-}}
-
 func runInspect(ctx context.Context, args []string, out *cli.Output) error {
 	fs := out.Flags("DATASET", "Measures one batch of training: the nodes and edges of each hop, how often a row is used, the time and bytes of each stage of a training step, and the neighbourhood sampled around one seed.")
 	var (

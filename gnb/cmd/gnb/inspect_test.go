@@ -32,13 +32,3 @@ func TestInspectCommand(t *testing.T) {
 		t.Errorf("status %d, %s", status, e.String())
 	}
 }
-
-// The command's old name prints the new one.
-func TestExplainIsInspect(t *testing.T) {
-	for _, args := range [][]string{{"explain"}, {"explain", "karate", "--fanout", "3"}, {"help", "explain"}, {"explain", "--json"}} {
-		var o, e bytes.Buffer
-		if status := dispatch(t.Context(), args, &o, &e); status != cli.StatusUsage || !strings.Contains(e.String(), `is now "gnb inspect"`) || strings.Count(e.String(), "\n") != 1 {
-			t.Errorf("gnb %q: status %d, %q", args, status, e.String())
-		}
-	}
-}

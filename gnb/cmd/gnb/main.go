@@ -70,7 +70,7 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	if args[0] == "-version" || args[0] == "--version" {
 		args = append([]string{"version"}, args[1:]...)
 	}
-	for _, c := range append(commands(), explainCommand, onhosts.Serve) {
+	for _, c := range append(commands(), onhosts.Serve) {
 		if c.Name == args[0] {
 			return cli.Run(ctx, c, args[1:], stdout, stderr)
 		}

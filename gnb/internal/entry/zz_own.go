@@ -22,6 +22,7 @@ gnb/cmd/gnb/internal/prometheus
 gnb/cmd/gnb/internal/ranks
 gnb/cmd/gnb/internal/setup
 gnb/cmd/gnb/internal/watch
+gnb/explain
 gnb/figure
 gnb/flight
 gnb/graphs

@@ -1,0 +1,30 @@
+// Package explain says why a trained network gives a node its answer: which columns of features, which neighbours and which edges it
+// rests on.
+//
+// # Basics
+//
+//	ds := gnb.Must(gnb.Load(ctx, "karate"))
+//	run := gnb.Must(runs.Last(ctx))
+//	fmt.Println(gnb.Must(explain.Node(ctx, run, ds, "5", explain.Options{})))
+//
+// The scores of features and edges say how much of the explained output is theirs. In a cell, Node draws them. For many
+// nodes of one run, open a predict.Predictor and call [With].
+//
+// # Methods
+//
+// [Gradients], the default, are integrated gradients: scores of features add up to the output less that of features which are all 0, and
+// scores of edges to the output less that without messages. [GradientInput] is the gradient times the input: one pass, and exact for
+// linear networks. [LeaveOut] is the difference that each edge, and each column of the node, makes alone. [Mask] learns masks of edges
+// and features that keep the answer with few of them (GNNExplainer).
+//
+// # What to believe
+//
+// An explanation is of the network, not of the world. Each comes with its fidelity: what the probability or number becomes without the
+// edges with the highest scores, with nothing but them, and the same for as many edges drawn at random. If the random ones do as much, the
+// explanation says nothing.
+//
+// # Cost
+//
+// Only the neighbourhood of the node is touched, as many hops as the network has layers, with all in-edges. predict.Options bounds it
+// (MaxEdges).
+package explain

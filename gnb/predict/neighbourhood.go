@@ -1,0 +1,133 @@
+package predict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/tensor"
+	"github.com/graphnb/graphnb/internal/mapped"
+)
+
+// Neighbourhood is what the network reads to answer for one node, for those who ask why it answers so (package explain). It belongs to
+// the function that [Predictor.Neighbourhood] calls, and is gone when that returns.
+type Neighbourhood struct {
+	Run, Dataset string
+	ID           string // of the node
+	Kind         Kind
+	Columns      []string // of the outputs
+	Threads      int
+
+	Model  nn.Model          // without gradients of its parameters
+	Blocks []*graphops.Block // of the layers in their order
+	Nodes  []NeighbourNode   // by row of X; the node itself is the first
+	X      []float32         // the network's input [nodes, Cols]
+	Cols   int
+	Space  *tensor.Space // of X
+
+	p *Predictor
+}
+
+// NeighbourNode is a node of a neighbourhood.
+type NeighbourNode struct {
+	ID, Type string
+	Hop      int // 0 is the node itself
+	Place    int32
+}
+
+// Neighbourhood calls use with what the network reads to answer for a node of the dataset, by its id as [Predictor.Nodes] takes it: all
+// its in-edges or, with Options.Fanouts, those that an answer takes.
+//
+// An unknown id is an error of kind [ErrUnknownNode], a neighbourhood that is too large a [*LimitError]; otherwise it returns that of
+// use. Cost: the neighbourhood, with dense features.
+func (p *Predictor) Neighbourhood(ctx context.Context, id string, use func(n *Neighbourhood) error) error {
+	leave, err := p.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	typ, number, err := p.find(id)
+	if err != nil {
+		return err
+	}
+	place := int32(p.first[typ] + number)
+	s := p.passes.get()
+	if s == nil {
+		s = p.newPass()
+	}
+	defer p.passes.put(s)
+	s.o, s.ctx, s.rows = p.overlaid(nil, nil, nil), ctx, s.known
+	return mapped.Guard(func() error {
+		blocks, release, err := s.sample([]int32{place})
+		if err != nil {
+			if limit := (*LimitError)(nil); errors.As(err, &limit) {
+				limit.Node = id
+			}
+			return err
+		}
+		defer release()
+		return use(s.neighbourhood(id, blocks))
+	})
+}
+
+// neighbourhood describes the blocks of one node.
+func (s *pass) neighbourhood(id string, blocks []*graphops.Block) *Neighbourhood {
+	p, ids := s.p, blocks[0].SrcIDs()
+	n := &Neighbourhood{
+		Run: p.run, Dataset: p.in.Name(), ID: id, Kind: p.kind, Columns: p.columns, Threads: p.o.Threads,
+		Model: p.model, Blocks: blocks, Cols: p.inputCols(), Space: tensor.SrcSpace(blocks[0]), p: p,
+	}
+	if (p.kind == Classes || p.kind == Labels) && p.schema != nil {
+		typ, _ := p.typeOf(ids[0])
+		n.Columns = p.classNames(typ)
+	}
+	n.X = make([]float32, len(ids)*n.Cols)
+	hop := 0
+	for i, at := range ids {
+		for hop < len(blocks) && i >= within(blocks, hop) {
+			hop++
+		}
+		typ, _ := p.typeOf(at)
+		n.Nodes = append(n.Nodes, NeighbourNode{p.shown(s.o, at), p.typeName(typ), hop, at})
+		s.row(n.X[i*n.Cols:(i+1)*n.Cols], p.node(at))
+	}
+	return n
+}
+
+// within returns the number of nodes that are at most hop hops away.
+func within(blocks []*graphops.Block, hop int) int {
+	if hop == 0 {
+		return blocks[len(blocks)-1].NumDst
+	}
+	return blocks[len(blocks)-hop].NumSrc
+}
+
+// FeatureName names a column of X.
+func (n *Neighbourhood) FeatureName(c int) string {
+	if names := n.p.ds.Meta.FeatureNames; len(names) == n.Cols && n.p.learned == nil {
+		return names[c]
+	}
+	return fmt.Sprint(c)
+}
+
+// Relation names the relation of the edge at a position of the graph, "" without types.
+func (n *Neighbourhood) Relation(pos int64) string {
+	g := n.p.g
+	if g.EdgeTypes == nil || pos >= int64(len(g.EdgeTypes)) || g.Schema == nil {
+		return ""
+	}
+	return g.Schema.Relations[g.EdgeTypes[pos]].Name
+}
+
+// Number returns the number in the unit of its target that x, in output column k, stands for.
+func (n *Neighbourhood) Number(k int, x float32) float64 {
+	if n.p.numbers == nil {
+		return float64(x)
+	}
+	row := slices.Repeat([]float32{x}, n.p.cols)
+	n.p.numbers.Undo(row, row)
+	return float64(row[k])
+}
