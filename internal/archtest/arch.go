@@ -46,6 +46,7 @@ var areas = []area{
 	{"gnb/sweep", "searching hyper-parameters"},
 	{"gnb/scaling", "scaling curves"},
 	{"gnb/inspect", "a dataset, and one batch, under the microscope"},
+	{"gnb/answer", "predictions over HTTP"},
 	{"gnb/explain", "why an answer is as it is"},
 	{"gnb/predict", "answers for single nodes, in memory"},
 	{"gnb/report", "how good a model is, and where it errs"},

@@ -22,6 +22,7 @@ var Packages = map[string]string{
 	"links":       module + "/gnb/links",
 	"kg":          module + "/gnb/kg",
 	"numbers":     module + "/gnb/numbers",
+	"answer":      module + "/gnb/answer",
 	"explain":     module + "/gnb/explain",
 	"predict":     module + "/gnb/predict",
 	"graphs":      module + "/gnb/graphs",

@@ -31,6 +31,7 @@ func commands() []cli.Command {
 		bench.Command,
 		runsCommand,
 		serveCommand,
+		serveModelCommand,
 		watch.Command,
 		kernelCommand,
 	}

@@ -37,11 +37,16 @@ func startServing(t *testing.T, dir string, args ...string) *serving {
 
 // beginServing is startServing for goroutines other than the test's.
 func beginServing(t *testing.T, dir string, args ...string) (*serving, error) {
+	return beginCommand(t, dir, append([]string{"serve"}, args...)...)
+}
+
+// beginCommand starts "gnb" with arguments in its own process, and waits until it listens.
+func beginCommand(t *testing.T, dir string, args ...string) (*serving, error) {
 	bin, err := binary()
 	if err != nil {
 		return nil, err
 	}
-	s := &serving{cmd: exec.Command(bin, append([]string{"serve", "--json"}, args...)...)}
+	s := &serving{cmd: exec.Command(bin, append(args, "--json")...)}
 	s.cmd.Dir, s.cmd.Stderr = dir, &s.stderr
 	pipe, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -66,7 +71,7 @@ func beginServing(t *testing.T, dir string, args ...string) (*serving, error) {
 		}
 	}
 	_ = s.cmd.Wait()
-	return nil, errors.New("gnb serve ended: " + s.stderr.String())
+	return nil, errors.New("gnb " + args[0] + " ended: " + s.stderr.String())
 }
 
 // Training at a server gives the digest and weights of training on the dataset itself, and so does

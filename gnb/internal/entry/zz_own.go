@@ -5,6 +5,7 @@ package entry
 // ownPackages are the paths of the library's packages below its module, one a line.
 const ownPackages = `
 gnb
+gnb/answer
 gnb/budget
 gnb/cmd/gnb
 gnb/cmd/gnb/internal/ask

@@ -1,0 +1,271 @@
+package answer
+
+import (
+	"context"
+	"crypto/subtle"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/explain"
+	"github.com/graphnb/graphnb/gnb/predict"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
+)
+
+//go:embed openapi.json
+var openAPI []byte
+
+// problem is a refusal: what an answer says of an error.
+type problem struct {
+	status int
+	kind   string
+	text   string
+}
+
+func (p *problem) Error() string { return p.text }
+
+func refuse(status int, kind, format string, args ...any) error {
+	return &problem{status, kind, fmt.Sprintf("answer: "+format, args...)}
+}
+
+// problemOf finds the status and the kind of an error.
+func problemOf(err error) *problem {
+	var own *problem
+	var limit *predict.LimitError
+	var body *http.MaxBytesError
+	is := func(status int, kind string) *problem { return &problem{status, kind, err.Error()} }
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &body):
+		return &problem{http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("answer: the body has more than %d bytes; send less at a time", body.Limit)}
+	case errors.As(err, &limit):
+		return is(http.StatusRequestEntityTooLarge, "too_large")
+	case errors.Is(err, predict.ErrUnknownNode):
+		return is(http.StatusNotFound, "unknown_node")
+	case errors.Is(err, predict.ErrRequest):
+		return is(http.StatusBadRequest, "request")
+	case errors.Is(err, errBusy):
+		return is(http.StatusServiceUnavailable, "busy")
+	case errors.Is(err, context.DeadlineExceeded):
+		return &problem{http.StatusGatewayTimeout, "timeout", "answer: the answer took longer than a request may take; ask for fewer nodes, or take fewer neighbours (fanouts)"}
+	case errors.Is(err, gnb.ErrNotFinite):
+		return is(http.StatusInternalServerError, "not_finite")
+	}
+	return is(http.StatusInternalServerError, "internal")
+}
+
+// Handler returns the server's handler of HTTP requests, for a program that has more of them.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	add := func(pattern string, do func(ctx context.Context, r *http.Request) (any, error)) {
+		mux.Handle(pattern, s.call(pattern, do))
+	}
+	add("GET /v1/nodes", func(ctx context.Context, r *http.Request) (any, error) { return s.known(ctx, r.URL.Query()["id"]) })
+	add("POST /v1/nodes", func(ctx context.Context, r *http.Request) (any, error) {
+		var q struct {
+			IDs []string `json:"ids"`
+		}
+		if err := read(r, &q); err != nil {
+			return nil, err
+		}
+		return s.known(ctx, q.IDs)
+	})
+	add("POST /v1/new", s.added)
+	add("POST /v1/scores", s.scores)
+	add("POST /v1/explain", s.explained)
+	add("GET /v1/model", func(context.Context, *http.Request) (any, error) {
+		p := s.predictor()
+		return map[string]any{"model": p.String(), "kind": p.Kind(), "columns": p.Columns(), "notices": p.Notices()}, nil
+	})
+	if s.o.Reload != nil {
+		add("POST /v1/reload", func(ctx context.Context, _ *http.Request) (any, error) {
+			p, err := s.o.Reload(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("answer: not reloaded, the run before answers on: %w", err)
+			}
+			return map[string]any{"model": p.String()}, s.Use(p).Close()
+		})
+	}
+	mux.Handle("GET /metrics", s.authorized(s.stats.handler()))
+	mux.Handle("GET /openapi.json", s.authorized(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(openAPI) // a client that has gone does not read it
+	})))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		write(w, refuse(http.StatusNotFound, "request", "there is nothing at %s %s; GET /openapi.json lists what there is", r.Method, r.URL.Path), nil)
+	})
+	return mux
+}
+
+// call makes a handler of a function.
+func (s *Server) call(pattern string, do func(ctx context.Context, r *http.Request) (any, error)) http.Handler {
+	return s.authorized(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(r.Context(), s.o.Timeout)
+		defer cancel()
+		r.Body = http.MaxBytesReader(w, r.Body, s.o.MaxBody)
+		value, err := do(ctx, r)
+		s.stats.done(pattern, write(w, err, value), time.Since(start))
+	}))
+}
+
+// authorized refuses requests without the token.
+func (s *Server) authorized(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if t := s.o.Token; t != "" {
+			got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+			if !ok || subtle.ConstantTimeCompare([]byte(got), []byte(t)) != 1 {
+				write(w, refuse(http.StatusUnauthorized, "unauthorized", "the request has no token, or another one than this server's; send the header Authorization: Bearer TOKEN"), nil)
+				s.stats.refused.Inc()
+				return
+			}
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// write writes a value, or an error, and returns the status.
+func write(w http.ResponseWriter, err error, value any) int {
+	status := http.StatusOK
+	var body []byte
+	if err == nil {
+		body, err = json.Marshal(value)
+	}
+	if err != nil {
+		p := problemOf(err)
+		status = p.status
+		body, _ = json.Marshal(map[string]string{"error": p.text, "kind": p.kind}) // of strings
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	switch status {
+	case http.StatusServiceUnavailable:
+		h.Set("Retry-After", "1")
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // a client that has gone does not read it
+	return status
+}
+
+// read decodes the body, which must have no other fields.
+func read(r *http.Request, v any) error {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil && d.More() {
+		err = errors.New("more follows the value")
+	}
+	if body := (*http.MaxBytesError)(nil); errors.As(err, &body) {
+		return err
+	}
+	if err != nil {
+		return refuse(http.StatusBadRequest, "request", "the body is not the JSON that is asked for: %v; GET /openapi.json describes it", err)
+	}
+	return nil
+}
+
+// count checks the number of nodes or pairs of a request.
+func (s *Server) count(n int, what string) error {
+	switch {
+	case n == 0:
+		return refuse(http.StatusBadRequest, "request", "the request has no %s; GET /openapi.json says how to name them", what)
+	case n > s.o.MaxNodes:
+		return refuse(http.StatusRequestEntityTooLarge, "too_large", "the request has %d %s and at most %d are answered at a time; ask several times", n, what, s.o.MaxNodes)
+	}
+	return nil
+}
+
+// part is answers for the rows of one request.
+type part struct {
+	Kind    predict.Kind     `json:"kind"`
+	Answers []predict.Answer `json:"answers"`
+	Notices notice.List      `json:"notices,omitempty"`
+}
+
+func (s *Server) known(ctx context.Context, ids []string) (any, error) {
+	if err := s.count(len(ids), "nodes"); err != nil {
+		return nil, err
+	}
+	o, err := s.nodes(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	a := part{Kind: o.a.Kind}
+	for i := range ids {
+		a.Answers = append(a.Answers, o.a.Of(o.at+i))
+	}
+	return a, nil
+}
+
+// alone computes something else than answers for known nodes.
+func (s *Server) alone(ctx context.Context, do func(p *predict.Predictor) (any, error)) (any, error) {
+	leave, err := s.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	end, err := s.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	v, err := do(s.predictor())
+	if errors.Is(err, predict.ErrClosed) { // the predictor was replaced meanwhile
+		v, err = do(s.predictor())
+	}
+	return v, err
+}
+
+func (s *Server) added(ctx context.Context, r *http.Request) (any, error) {
+	var q predict.Additions
+	if err := read(r, &q); err != nil {
+		return nil, err
+	}
+	if err := s.count(len(q.Nodes), "nodes"); err != nil {
+		return nil, err
+	}
+	return s.alone(ctx, func(p *predict.Predictor) (any, error) { return p.New(ctx, q) })
+}
+
+func (s *Server) scores(ctx context.Context, r *http.Request) (any, error) {
+	var q struct {
+		Pairs []predict.Pair `json:"pairs"`
+		predict.Additions
+	}
+	if err := read(r, &q); err != nil {
+		return nil, err
+	}
+	if err := s.count(len(q.Pairs), "pairs"); err != nil {
+		return nil, err
+	}
+	return s.alone(ctx, func(p *predict.Predictor) (any, error) {
+		scores, err := p.Score(ctx, q.Pairs, q.Additions)
+		return map[string]any{"scores": scores}, err
+	})
+}
+
+func (s *Server) explained(ctx context.Context, r *http.Request) (any, error) {
+	var q struct {
+		ID     string         `json:"id"`
+		Method explain.Method `json:"method"`
+		Output string         `json:"output"`
+	}
+	if err := read(r, &q); err != nil {
+		return nil, err
+	}
+	return s.alone(ctx, func(p *predict.Predictor) (any, error) {
+		e, err := explain.With(ctx, p, q.ID, explain.Options{Method: q.Method, Output: q.Output})
+		return e, err
+	})
+}

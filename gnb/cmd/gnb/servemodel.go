@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/answer"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
+	"github.com/graphnb/graphnb/gnb/predict"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/multigpu/cluster"
+)
+
+var serveModelCommand = cli.Command{Name: "serve-model", Summary: "answer requests for a trained run's predictions over HTTP", Run: runServeModel}
+
+const serveModelHelp = `
+Answers for single nodes of a dataset by a trained run, over HTTP with JSON, until an interrupt or SIGTERM; then it finishes
+what it is answering and ends. Without DATASET it takes the directory that the run was trained on. GET /openapi.json describes
+the requests: nodes of the dataset, new nodes with raw columns and edges, scores of pairs, explanations. POST
+/v1/reload reads --run again, or the last run, and answers by it without a failed request. Beyond this machine it needs a certificate (--tls-cert,
+--tls-key) and a token (GNB_TOKEN or GNB_TOKEN_FILE), or --insecure.`
+
+func runServeModel(ctx context.Context, args []string, out *cli.Output) (err error) {
+	fs := out.Flags("[DATASET]", serveModelHelp)
+	var o answer.Options
+	var p predict.Options
+	var fanouts ranks.Fanouts
+	dir := fs.String("run", "", "the `run`, or its directory (default the last one)")
+	listen := fs.String("listen", "127.0.0.1:7800", "`address` to listen on: \":7800\" locally, \"0.0.0.0:7800\" publicly")
+	cert := fs.String("tls-cert", "", "`file` of the server's certificate, in PEM format")
+	key := fs.String("tls-key", "", "`file` of the certificate's key")
+	fs.Var(&fanouts, "fanout", "neighbours per hop: `10,10` (default all)")
+	fs.BoolVar(&p.Final, "final", false, "use the final weights instead of the best ones")
+	fs.IntVar(&p.MaxEdges, "max-edges", 0, "edges of a node's neighbourhood (default 4194304)")
+	fs.IntVar(&p.Threads, "threads", 1, "threads per call; 0 means all CPUs")
+	fs.BoolVar(&o.Insecure, "insecure", false, "answer other machines without certificate or token")
+	fs.IntVar(&o.Calls, "calls", 0, "requests computed at once (default all CPUs)")
+	fs.IntVar(&o.Waiting, "waiting", 0, "requests that may wait (default 1024)")
+	fs.IntVar(&o.MaxNodes, "max-nodes", 0, "nodes of a request (default 1024)")
+	fs.Int64Var(&o.MaxBody, "max-bytes", 0, "bytes of a request (default 1048576)")
+	fs.IntVar(&o.Connections, "connections", 0, "open connections (default 1024)")
+	fs.DurationVar(&o.Timeout, "timeout", 10*time.Second, "`time` for a request, with waiting")
+	fs.DurationVar(&o.Drain, "drain", 10*time.Second, "`time` for open requests after SIGTERM")
+	options.Verify(out, fs)
+	rest, err := out.Parse(fs, args, 0, 1)
+	if err != nil {
+		return err
+	}
+	if (*cert == "") != (*key == "") {
+		return cli.Usagef("--tls-cert and --tls-key go together")
+	}
+	if *cert != "" {
+		pair, err := tls.LoadX509KeyPair(*cert, *key)
+		if err != nil {
+			return fmt.Errorf("reading the certificate: %w", err)
+		}
+		o.Certificate = &pair
+	}
+	token, insecure, err := cluster.Token()
+	if err != nil {
+		return err
+	}
+	o.Token, o.Insecure = token, o.Insecure || insecure
+	p.Fanouts, p.Quiet = fanouts.List, out.JSON
+	run, err := modelRun(ctx, *dir)
+	if err != nil {
+		return err
+	}
+	data := run.Config.DatasetDir
+	if len(rest) > 0 {
+		data = rest[0]
+	}
+	if data == "" {
+		return cli.Usagef("run %s has recorded no directory of its dataset, %s; give the dataset: gnb serve-model DATASET", run.Config.ID, run.Config.Dataset)
+	}
+	ds, err := options.Load(ctx, out, data)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	of, err := predict.Open(ctx, run, ds, p)
+	if err != nil {
+		return err
+	}
+	o.Reload = func(ctx context.Context) (*predict.Predictor, error) {
+		run, err := modelRun(ctx, *dir)
+		if err != nil {
+			return nil, err
+		}
+		return predict.Open(ctx, run, ds, p)
+	}
+	s, err := answer.New(of, o)
+	if err != nil {
+		return errors.Join(err, of.Close())
+	}
+	defer func() { err = errors.Join(err, s.Use(nil).Close()) }()
+	l, err := cli.Listen(ctx, "listen", *listen)
+	if err != nil {
+		return err
+	}
+	if err := s.Allowed(l.Addr()); err != nil {
+		return errors.Join(fmt.Errorf("%w (--tls-cert and --tls-key, GNB_TOKEN_FILE, --insecure)", err), l.Close())
+	}
+	scheme := "http"
+	if o.Certificate != nil {
+		scheme = "https"
+	}
+	address := scheme + "://" + l.Addr().String()
+	out.Event("listening", map[string]any{"address": address, "run": run.Config.ID, "dataset": ds.Name()})
+	out.Logf("%s, at %s", of, address)
+	if err := s.Serve(ctx, l); err != nil {
+		return err
+	}
+	out.Logf("ended")
+	out.Result(map[string]any{"address": address})
+	return nil
+}
+
+// modelRun opens a run, or the last one.
+func modelRun(ctx context.Context, dir string) (*runs.Run, error) {
+	if dir == "" {
+		return runs.Last(ctx)
+	}
+	return options.OpenRun(dir)
+}
