@@ -249,7 +249,7 @@ func (v *view) learn(s *scores) error {
 	n, edges, features := len(v.n.Nodes), len(v.edges), len(v.n.X)
 	w := make([]float32, edges+features) // logits of the masks, those of edges first
 	r := rand.New(rand.NewPCG(v.o.Seed, 0x6d61736b))
-	deviation := math.Sqrt2 * math.Sqrt(2/(2*float64(n)))
+	deviation := math.Sqrt2 * math.Sqrt(2/(2*float64(v.n.Graph)))
 	for i := range w {
 		if w[i] = float32(0.1 * r.NormFloat64()); i < edges {
 			w[i] = float32(deviation * r.NormFloat64())

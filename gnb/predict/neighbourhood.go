@@ -27,6 +27,7 @@ type Neighbourhood struct {
 	X      []float32         // the network's input [nodes, Cols]
 	Cols   int
 	Space  *tensor.Space // of X
+	Graph  int           // the number of nodes of the dataset
 
 	p *Predictor
 }
@@ -78,7 +79,7 @@ func (s *pass) neighbourhood(id string, blocks []*graphops.Block) *Neighbourhood
 	p, ids := s.p, blocks[0].SrcIDs()
 	n := &Neighbourhood{
 		Run: p.run, Dataset: p.in.Name(), ID: id, Kind: p.kind, Columns: p.columns, Threads: p.o.Threads,
-		Model: p.model, Blocks: blocks, Cols: p.inputCols(), Space: tensor.SrcSpace(blocks[0]), p: p,
+		Model: p.model, Blocks: blocks, Cols: p.inputCols(), Space: tensor.SrcSpace(blocks[0]), Graph: p.ds.Nodes(), p: p,
 	}
 	if (p.kind == Classes || p.kind == Labels) && p.schema != nil {
 		typ, _ := p.typeOf(ids[0])
