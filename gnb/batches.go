@@ -113,6 +113,14 @@ func (w *Worker) planOf(ids []int32, l Loader) (p plan, err error) {
 	return p, err
 }
 
+// unit names what the loop goes through, "" for seeds.
+func (p *plan) unit() string {
+	if p.own == nil {
+		return ""
+	}
+	return cmp.Or(p.own.Name, "items")
+}
+
 // depth returns the number of layers of the program's networks, 0 if it has none. It fails if
 // their depths differ.
 func (w *Worker) depth() (layers int, err error) {
@@ -151,7 +159,7 @@ func (w *Worker) loopOver(name string, planned func() (plan, error)) iter.Seq[*B
 		if all {
 			return
 		}
-		w.emit(runs.Event{Kind: runs.KindLoop, Split: name, Steps: p.steps, Step: first})
+		w.emit(runs.Event{Kind: runs.KindLoop, Split: name, Unit: p.unit(), Steps: p.steps, Step: first})
 		w.report.rate.enter()
 		epoch, base := w.loop.Pos.Epoch, w.loop.Pos.InAll-first
 		w.found.loop = &looping{p, epoch, base}
@@ -162,12 +170,12 @@ func (w *Worker) loopOver(name string, planned func() (plan, error)) iter.Seq[*B
 			} else {
 				w.saving.Kept.Drop(digestName) // an earlier one lacks this batch
 			}
-			seeds, edges := len(b.Seeds), b.Edges()
+			counted, edges := b.counted(), b.Edges()
 			w.stage(runfile.StageProgram)
 			w.loop.LoopAt = at
 			ok := yield(b)
 			w.loop.LoopAt = ""
-			w.report.rate.add(seeds, edges)
+			w.report.rate.add(counted, edges)
 			if b.EndsStep || !ok { // an iteration that ended early has used its draws too
 				w.loop.EndIteration()
 			}

@@ -53,6 +53,7 @@ func TestTrainGraphs(t *testing.T) {
 	}
 	do("40 graphs", "data", "convert", "raw", "small", "--undirected")
 	do("val_mae", "train", "small", "--task", "graphs", "--epochs", "3", "--workers", "2", "--run", "runs/one", "--json")
+	do("graphs/s", "train", "small", "--task", "graphs", "--epochs", "2", "--run", "runs/shown")
 	do("m", "infer", "small", "--run", "runs/one", "--out", "answers.csv")
 	text, err := os.ReadFile("answers.csv")
 	if err != nil {
