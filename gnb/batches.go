@@ -86,8 +86,25 @@ type feeding struct {
 	turnInput bool
 	every     []int32    // the ids of all nodes; see Worker.everyNode
 	ofItems   sync.Mutex // one call of Items.Of at a time
+	atMost    atMost
 	// noFeatures leaves out the features of batches, because the program's only network reads learned rows.
 	noFeatures bool
+}
+
+// atMost bounds the steps of loops over batches: a short run then ends them without batches in preparation.
+type atMost struct {
+	steps int   // of the next loop; 0 means no bound
+	last  *plan // the last loop, as it would be without a bound; nil before the first
+}
+
+// bound returns the plan of a loop with the steps that it may have.
+func (m *atMost) bound(p plan) plan {
+	whole := p
+	m.last = &whole
+	if m.steps > 0 {
+		p.steps = min(p.steps, m.steps)
+	}
+	return p
 }
 
 // plan is a loop over batches: a Loader with its defaults filled in.
@@ -155,6 +172,7 @@ func (w *Worker) loopOver(name string, planned func() (plan, error)) iter.Seq[*B
 		}
 		p, err := planned()
 		w.check(err)
+		p = w.feed.atMost.bound(p)
 		first, all := w.loop.EnterLoop(p.steps)
 		if all {
 			return

@@ -31,6 +31,9 @@ var nodes = DeclareTask("gnb.train", TaskDef[nodeOptions]{
 
 func (o *TrainOptions) cooperative() bool { return o.Cooperative }
 
+// cooperate sets whether workers make batches together.
+func (o *TrainOptions) cooperate(on bool) { o.Cooperative = on }
+
 // evaluatesSamples says that the task takes Eval "sampled".
 func (o *TrainOptions) evaluatesSamples() {}
 
@@ -224,6 +227,20 @@ func (t *nodeTask) Splits() []string { return evaluated(t.w.Dataset()) }
 // Measure implements [Task].
 func (t *nodeTask) Measure(splits ...string) ([]runs.NamedValue, error) {
 	return t.w.measure(t.net, t.how, splits...).values(), nil
+}
+
+var _ trialEvaluator = (*nodeTask)(nil)
+
+// tryEvaluation implements [trialEvaluator]: of a sampled evaluation it takes some batches.
+func (t *nodeTask) tryEvaluation(split string) (times float64, err error) {
+	how, times := FullNeighbors, 1.0
+	if o := t.o; o.Eval == "sampled" {
+		batches := t.w.StepsPerEpoch(split, Loader{Fanouts: o.Fanouts, MaxSteps: o.EvalBatches, InOrder: true})
+		how, times = Sampled(o.Fanouts, 0, trialEvaluated), float64(batches)/float64(min(batches, trialEvaluated))
+	}
+	how.Loss = t.how.Loss
+	t.w.Evaluate(t.net, how, split)
+	return times, nil
 }
 
 // Chooses implements [Task].

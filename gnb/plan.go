@@ -42,7 +42,7 @@ func Plan(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*pl
 		return nil, err
 	}
 	job := full.job(r, d.build)
-	job.Trier = trier{full, l}
+	job.Trier = trier[nodeOptions]{nodes, full, l}
 	p, err := planning.Make(ctx, job)
 	if err != nil {
 		return nil, fmt.Errorf("gnb: %w", err)
