@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
+	planning "github.com/graphnb/graphnb/gnb/plan"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -27,6 +28,10 @@ var nodes = DeclareTask("gnb.train", TaskDef[nodeOptions]{
 	Check:   checkNodes,
 	Title:   func(ds *Dataset, o *nodeOptions) string { return o.Model + " on " + ds.Name() },
 	Start:   func(w *Worker, o nodeOptions) (Task, error) { return startNodes(w, o) },
+	job: func(r resolved, o *nodeOptions) (planning.Job, error) {
+		d, err := models.Get(o.Model)
+		return o.job(r, d.build), err
+	},
 })
 
 func (o *TrainOptions) cooperative() bool { return o.Cooperative }

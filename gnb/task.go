@@ -78,6 +78,8 @@ type TaskDef[O any] struct {
 	Title func(ds *Dataset, o *O) string
 	// prepare changes the options before defaults are filled in and the shared options are checked.
 	prepare func(ds *Dataset, o *O) error
+	// job describes a run to package plan, which then counts its memory; nil means that all is tried.
+	job func(r resolved, o *O) (planning.Job, error)
 	// Start makes the task in a worker. Every rank calls it.
 	Start func(w *Worker, o O) (Task, error)
 }

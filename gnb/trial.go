@@ -166,7 +166,7 @@ func (w *Worker) tryTask(t Task, options TaskOptions, how planning.TrialSpec) er
 	return nil
 }
 
-// hopCounts adds up the sizes of the blocks of batches, the seeds' hop first.
+// hopCounts adds up the sizes of the different blocks of batches, the seeds' hop first.
 type hopCounts struct {
 	batches int
 	of      [][3]float64 // destinations, sources and edges
@@ -174,8 +174,12 @@ type hopCounts struct {
 
 func (h *hopCounts) add(b *Batch) {
 	h.batches++
+	at := -1
 	for i, k := range slices.Backward(b.Blocks) {
-		at := len(b.Blocks) - 1 - i
+		if i < len(b.Blocks)-1 && k == b.Blocks[i+1] { // one block for all layers
+			continue
+		}
+		at++
 		for len(h.of) <= at {
 			h.of = append(h.of, [3]float64{})
 		}

@@ -153,7 +153,7 @@ func (p *Plan) trialNotes(j *Job) {
 	if text := t.busyNote(); text != "" {
 		p.note("%s", text)
 	}
-	if j.evaluations() > 0 && t.Evaluation == 0 {
+	if j.evaluations() > 0 && t.Evaluation == 0 && j.Task == "" {
 		p.note("The time of an evaluation is extrapolated from that of the steps, by the edges of the graph.")
 	}
 }

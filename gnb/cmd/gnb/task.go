@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/numbers"
+	"github.com/graphnb/graphnb/gnb/plan"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/scaling"
 	"github.com/graphnb/graphnb/gnb/sweep"
@@ -49,6 +50,8 @@ type task struct {
 	search func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, o sweep.Options) (*sweep.Study, error)
 	// scale measures the speed with numbers of workers.
 	scale func(ctx context.Context, ds *dataset.Dataset, how scaling.How, workers []int) (scaling.Curve, error)
+	// plan predicts what training takes.
+	plan func(ctx context.Context, ds *dataset.Dataset) (*plan.Plan, error)
 }
 
 // taskNames are the names of the tasks, the default first.
@@ -82,6 +85,9 @@ func newTask(name string) (*task, error) {
 			finish: func(fs *flag.FlagSet, ds *dataset.Dataset) error { _, err := o.Finish(fs, ds); return err },
 			scale: func(ctx context.Context, ds *dataset.Dataset, how scaling.How, workers []int) (scaling.Curve, error) {
 				return scaling.Measure(ctx, ds, model, scaling.Options{TrainOptions: o.TrainOptions, Weak: how.Weak, Repeats: how.Repeats, Steps: how.Steps, WarmUp: how.WarmUp}, workers)
+			},
+			plan: func(ctx context.Context, ds *dataset.Dataset) (*plan.Plan, error) {
+				return gnb.Plan(ctx, ds, model, o.TrainOptions)
 			},
 			hint: func(ds *dataset.Dataset) string { return o.RecipeHint(ds, model.Name()) },
 			search: func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
@@ -127,6 +133,7 @@ func always(m gnb.Metric) func(*dataset.Dataset) gnb.Metric {
 type trainable[O any] interface {
 	sweep.Task[O]
 	scaling.Task[O]
+	Plan(ctx context.Context, ds *dataset.Dataset, o O) (*plan.Plan, error)
 	OptionsOf(run *runs.Run) (O, error)
 }
 
@@ -150,6 +157,7 @@ func taskFrom[O any](name string, o *O, l *gnb.LaunchOptions, e *gnb.EvaluationO
 	t.search = func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
 		return sweep.RunTask(ctx, ds, of, func(s *sweep.Trial) O { return *trial(s).options.(*O) }, so)
 	}
+	t.plan = func(ctx context.Context, ds *dataset.Dataset) (*plan.Plan, error) { return of.Plan(ctx, ds, *o) }
 	t.scale = func(ctx context.Context, ds *dataset.Dataset, how scaling.How, workers []int) (scaling.Curve, error) {
 		return scaling.MeasureTask(ctx, ds, of, *o, how, workers)
 	}

@@ -64,6 +64,8 @@ func TestTrainGraphs(t *testing.T) {
 		t.Errorf("the answers are %d lines: %q …", len(lines), lines[:2])
 	}
 	do("val_mae", "sweep", "small", "--task", "graphs", "--epochs", "2", "--param", "pool=sum,mean")
+	do(" graphs, ", "plan", "small", "--task", "graphs", "--workers", "2")
+	refused("--machines", "plan", "small", "--task", "graphs", "--workers", "2", "--machines", "2")
 	refused("labels", "train", "small")
 	refused("--pool is for graphs", "train", "karate", "--pool", "sum")
 	refused("one graph, not a dataset of many", "train", "karate", "--task", "graphs")
