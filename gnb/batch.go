@@ -64,6 +64,14 @@ func (b *Batch) space() *nn.Space {
 	return tensor.SrcSpace(b.Blocks[0])
 }
 
+// counted is the number of items of the batch, or of its seeds if a loop goes through seeds.
+func (b *Batch) counted() int {
+	if b.Items != nil {
+		return len(b.Items)
+	}
+	return len(b.Seeds)
+}
+
 func (b *Batch) String() string {
 	s := fmt.Sprintf("batch of %d seeds, epoch %d, step %d", len(b.Seeds), b.Epoch, b.Step)
 	for i, k := range b.Blocks {

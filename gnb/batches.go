@@ -86,8 +86,25 @@ type feeding struct {
 	turnInput bool
 	every     []int32    // the ids of all nodes; see Worker.everyNode
 	ofItems   sync.Mutex // one call of Items.Of at a time
+	atMost    atMost
 	// noFeatures leaves out the features of batches, because the program's only network reads learned rows.
 	noFeatures bool
+}
+
+// atMost bounds the steps of loops over batches: a short run then ends them without batches in preparation.
+type atMost struct {
+	steps int   // of the next loop; 0 means no bound
+	last  *plan // the last loop, as it would be without a bound; nil before the first
+}
+
+// bound returns the plan of a loop with the steps that it may have.
+func (m *atMost) bound(p plan) plan {
+	whole := p
+	m.last = &whole
+	if m.steps > 0 {
+		p.steps = min(p.steps, m.steps)
+	}
+	return p
 }
 
 // plan is a loop over batches: a Loader with its defaults filled in.
@@ -111,6 +128,14 @@ func (w *Worker) planOf(ids []int32, l Loader) (p plan, err error) {
 	p.ids = ids
 	p.Loader, p.steps, err = feed.Loader(l).Complete(feed.Setting{Seeds: len(ids), World: w.World(), Virtual: w.job.Virtual, Depth: w.depth, Parts: w.feed.parts})
 	return p, err
+}
+
+// unit names what the loop goes through, "" for seeds.
+func (p *plan) unit() string {
+	if p.own == nil {
+		return ""
+	}
+	return cmp.Or(p.own.Name, "items")
 }
 
 // depth returns the number of layers of the program's networks, 0 if it has none. It fails if
@@ -147,11 +172,12 @@ func (w *Worker) loopOver(name string, planned func() (plan, error)) iter.Seq[*B
 		}
 		p, err := planned()
 		w.check(err)
+		p = w.feed.atMost.bound(p)
 		first, all := w.loop.EnterLoop(p.steps)
 		if all {
 			return
 		}
-		w.emit(runs.Event{Kind: runs.KindLoop, Split: name, Steps: p.steps, Step: first})
+		w.emit(runs.Event{Kind: runs.KindLoop, Split: name, Unit: p.unit(), Steps: p.steps, Step: first})
 		w.report.rate.enter()
 		epoch, base := w.loop.Pos.Epoch, w.loop.Pos.InAll-first
 		w.found.loop = &looping{p, epoch, base}
@@ -162,12 +188,12 @@ func (w *Worker) loopOver(name string, planned func() (plan, error)) iter.Seq[*B
 			} else {
 				w.saving.Kept.Drop(digestName) // an earlier one lacks this batch
 			}
-			seeds, edges := len(b.Seeds), b.Edges()
+			counted, edges := b.counted(), b.Edges()
 			w.stage(runfile.StageProgram)
 			w.loop.LoopAt = at
 			ok := yield(b)
 			w.loop.LoopAt = ""
-			w.report.rate.add(seeds, edges)
+			w.report.rate.add(counted, edges)
 			if b.EndsStep || !ok { // an iteration that ended early has used its draws too
 				w.loop.EndIteration()
 			}

@@ -83,6 +83,17 @@ func everyFunction(dir string) map[string]func() error {
 			_, err = gnb.BalancedWeights(ds)
 			return err
 		},
+		"TaskOfNodes": func() error {
+			of, err := gnb.TaskOfNodes(gnb.SAGE)
+			if err != nil {
+				return err
+			}
+			if _, err := of.TimeSteps(ctx, gnb.Must(gnb.Load(ctx, "karate")), gnb.TrainOptions{}, gnb.StepsSpec{}); refused(err) != nil {
+				return fmt.Errorf("TimeSteps in a worker: %w", err)
+			}
+			_, err = gnb.TaskOfNodes(nil)
+			return fails(err)
+		},
 		"OptionsOf": func() error { _, _, err := gnb.OptionsOf(&runs.Run{}); return fails(err) },
 		"runs.Open": func() error { _, err := runs.Open(filepath.Join(dir, "none")); return fails(err) },
 		"runs.Last": func() error { _, err := runs.Last(ctx); return fails(err) },
@@ -171,11 +182,6 @@ func everyMethod(w *gnb.Worker) map[string]func() {
 		"StepsOf": func() {
 			if n := w.StepsOf(10, gnb.Loader{Fanouts: []int{3}, Batch: 4}); n != 3 {
 				w.Fail(fmt.Errorf("10 items in batches of 4 are %d steps", n))
-			}
-		},
-		"CountRepeated": func() {
-			if c := w.CountRepeated(gnb.Loader{Fanouts: []int{3}, Batch: 4}, 1); c.Edges < c.UniqueEdges || c.UniqueRows == 0 {
-				w.Fail(fmt.Errorf("the counts are %+v", c))
 			}
 		},
 		"FullGraphOf": func() {

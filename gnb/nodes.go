@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
+	planning "github.com/graphnb/graphnb/gnb/plan"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 )
@@ -27,9 +28,16 @@ var nodes = DeclareTask("gnb.train", TaskDef[nodeOptions]{
 	Check:   checkNodes,
 	Title:   func(ds *Dataset, o *nodeOptions) string { return o.Model + " on " + ds.Name() },
 	Start:   func(w *Worker, o nodeOptions) (Task, error) { return startNodes(w, o) },
+	job: func(r resolved, o *nodeOptions) (planning.Job, error) {
+		d, err := models.Get(o.Model)
+		return o.job(r, d.build), err
+	},
 })
 
 func (o *TrainOptions) cooperative() bool { return o.Cooperative }
+
+// cooperate sets whether workers make batches together.
+func (o *TrainOptions) cooperate(on bool) { o.Cooperative = on }
 
 // evaluatesSamples says that the task takes Eval "sampled".
 func (o *TrainOptions) evaluatesSamples() {}
@@ -224,6 +232,20 @@ func (t *nodeTask) Splits() []string { return evaluated(t.w.Dataset()) }
 // Measure implements [Task].
 func (t *nodeTask) Measure(splits ...string) ([]runs.NamedValue, error) {
 	return t.w.measure(t.net, t.how, splits...).values(), nil
+}
+
+var _ trialEvaluator = (*nodeTask)(nil)
+
+// tryEvaluation implements [trialEvaluator]: of a sampled evaluation it takes some batches.
+func (t *nodeTask) tryEvaluation(split string) (times float64, err error) {
+	how, times := FullNeighbors, 1.0
+	if o := t.o; o.Eval == "sampled" {
+		batches := t.w.StepsPerEpoch(split, Loader{Fanouts: o.Fanouts, MaxSteps: o.EvalBatches, InOrder: true})
+		how, times = Sampled(o.Fanouts, 0, trialEvaluated), float64(batches)/float64(min(batches, trialEvaluated))
+	}
+	how.Loss = t.how.Loss
+	t.w.Evaluate(t.net, how, split)
+	return times, nil
 }
 
 // Chooses implements [Task].

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/graphnb/graphnb/gnb/internal/entry"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
@@ -29,7 +30,25 @@ func Plan(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*pl
 	if err != nil {
 		return nil, err
 	}
-	full, l, err := nodes.complete(ctx, ds, full)
+	return nodes.Plan(ctx, ds, full)
+}
+
+// Plan predicts what [TaskOf.Train] with these arguments takes, as [Plan] does for nodes: workers train some steps by the task's own
+// code, with the run's number of workers and with others, and the memory and times are those that they take. It returns an error
+// where the run cannot be tried: on several machines, or on GPUs that are not here.
+func (t *TaskOf[O]) Plan(ctx context.Context, ds *Dataset, o O) (*planning.Plan, error) {
+	if err := entry.Start(); err != nil {
+		return nil, err
+	}
+	if ds == nil {
+		return nil, noDataset(t.Name())
+	}
+	quiet := t.subject(&o).launch().Quiet
+	ds, err := feed.OneWidth(ctx, ds, quiet)
+	if err != nil {
+		return nil, err
+	}
+	full, l, err := t.complete(ctx, ds, o)
 	if err != nil {
 		return nil, err
 	}
@@ -37,20 +56,48 @@ func Plan(ctx context.Context, ds *Dataset, model AnyModel, o TrainOptions) (*pl
 	if err != nil {
 		return nil, err
 	}
-	d, err := models.Get(full.Model)
-	if err != nil {
-		return nil, err
+	job := t.tried(r, &full)
+	if t.def.job != nil {
+		if job, err = t.def.job(r, &full); err != nil {
+			return nil, err
+		}
 	}
-	job := full.job(r, d.build)
-	job.Trier = trier{full, l}
+	job.Trier = trier[O]{t, full, l}
 	p, err := planning.Make(ctx, job)
 	if err != nil {
 		return nil, fmt.Errorf("gnb: %w", err)
 	}
-	if !o.Quiet {
+	if !quiet {
 		p.Show()
 	}
 	return p, nil
+}
+
+// Plan is [TaskOf.Plan].
+func (t *TaskAs[O, R]) Plan(ctx context.Context, ds *Dataset, o O) (*planning.Plan, error) {
+	if ds == nil {
+		return nil, noDataset(t.Name())
+	}
+	return t.task.Plan(ctx, ds, t.record(ds, o))
+}
+
+// tried describes a run of a task, of which only the task knows the network and the batches, to package plan.
+func (t *TaskOf[O]) tried(r resolved, o *O) planning.Job {
+	of := t.subject(o)
+	j := r.job()
+	j.Task, j.Epochs, j.Eval, j.EvalEvery = strings.TrimPrefix(t.Name(), "gnb."), of.optimizer().Epochs, "none", 1
+	if e := evaluationOf(of); e != nil {
+		j.Eval, j.EvalEvery = e.Eval, e.EvalEvery
+	}
+	return j
+}
+
+// job describes a run to package plan, without what its task computes.
+func (r resolved) job() planning.Job {
+	return planning.Job{
+		Data: r.Data, Saves: !r.Scratch, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here, First: r.First, GPU: r.GPU, FirstGPU: r.FirstGPU,
+		Precision: r.Precision, Divided: r.Divided, Disk: r.Disk, Cache: r.Cache, CachePolicy: r.CachePolicy, Prefetch: r.Prefetch, GPUCache: r.GPUCache, Seed: r.Seed,
+	}
 }
 
 // checkModel refuses what is no declared model.
@@ -69,11 +116,11 @@ func (o nodeOptions) job(r resolved, build func(ModelConfig) nn.Model) planning.
 		eval = "none"
 	}
 	s, _ := o.sampling(r.Data) // an error was one before
-	return planning.Job{
-		Data: r.Data, Model: o.Model, Build: func() nn.Model { return build(sizes) }, Embedding: o.Embedding,
-		Fanouts: o.Fanouts, Picker: s.Picker(o.Fanouts), Batch: o.stepBatch(), PerWorker: o.BatchPerWorker, Cooperative: o.Cooperative, Epochs: o.Epochs, Eval: eval, EvalEvery: o.EvalEvery,
-		Saves: !r.Scratch, Workers: r.Workers, Virtual: r.VirtualRanks, Threads: r.Threads, Here: r.Here, First: r.First, GPU: r.GPU, FirstGPU: r.FirstGPU, Precision: r.Precision, Divided: r.Divided, Disk: r.Disk && o.Embedding == 0, Cache: r.Cache, CachePolicy: r.CachePolicy, Prefetch: r.Prefetch, GPUCache: r.GPUCache, Seed: r.Seed,
-	}
+	j := r.job()
+	j.Model, j.Build, j.Embedding = o.Model, func() nn.Model { return build(sizes) }, o.Embedding
+	j.Fanouts, j.Picker, j.Batch, j.PerWorker, j.Cooperative = o.Fanouts, s.Picker(o.Fanouts), o.stepBatch(), o.BatchPerWorker, o.Cooperative
+	j.Epochs, j.Eval, j.EvalEvery, j.Disk = o.Epochs, eval, o.EvalEvery, r.Disk && o.Embedding == 0
+	return j
 }
 
 // fewerColumns is the way out of an error for learned embeddings that do not fit.

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -50,25 +48,8 @@ func TestPlannedMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var most int64
-			var watching sync.WaitGroup
-			done := make(chan struct{})
-			watching.Go(func() {
-				for {
-					if _, workers, err := machine.Resident(os.Getpid()); err == nil {
-						most = max(most, workers)
-					}
-					select {
-					case <-done:
-						return
-					case <-time.After(25 * time.Millisecond):
-					}
-				}
-			})
 			o.Events = func(runs.Event) {}
-			_, err = gnb.Train(t.Context(), ds, gnb.SAGE, o)
-			close(done)
-			watching.Wait()
+			most := mostMemory(func() { _, err = gnb.Train(t.Context(), ds, gnb.SAGE, o) })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,8 +6,8 @@ import (
 	"github.com/graphnb/graphnb/graphops/nn"
 )
 
-// rates counts the seeds and edges that this rank has processed since it started, and its time in
-// loops over batches.
+// rates counts the seeds, or items, and the edges that this rank has processed since it started, and its time in loops over
+// batches.
 type rates struct {
 	seeds, edges int64
 	work         nn.Work

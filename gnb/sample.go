@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/multigpu"
 )
@@ -216,23 +217,6 @@ func (w *Worker) reportDigest(d *tally.Digest) {
 	w.ResultText("digest", d.Sum())
 }
 
-// Repeated counts, over some steps of all workers, edges that they sample and rows of features that they read. The unique
-// ones are those of one worker with the same batches: workers with batches of their own sample some edges, and read some
-// rows, more than once.
-type Repeated struct {
-	Edges, Rows             float64
-	UniqueEdges, UniqueRows float64
-}
-
-// CountRepeated samples the first steps of an epoch over the training split, and counts. Collective.
-func (w *Worker) CountRepeated(l Loader, steps int) Repeated {
-	p, err := w.plan("train", l)
-	w.check(err)
-	c, err := w.countRepeated(p, 0, steps, func(int, *Batch) {})
-	w.check(err)
-	return Repeated{Edges: c[0], Rows: c[1], UniqueEdges: c[2], UniqueRows: c[3]}
-}
-
 // countRepeated samples the first steps of an epoch, calls each with every batch, and counts over all
 // ranks what [tally.CountRepeated] does. Collective.
 func (w *Worker) countRepeated(p plan, epoch, steps int, each func(step int, b *Batch)) (counts [4]float64, err error) {
@@ -260,7 +244,20 @@ func (w *Worker) countRepeated(p plan, epoch, steps int, each func(step int, b *
 		if !mine {
 			return alone.Sample(epoch, step, Seeds{})
 		}
-		return alone.Sample(epoch, step, Seeds{IDs: p.seedsOf(ids, step)})
+		seeds, items := Seeds{}, p.seedsOf(ids, step)
+		if p.own == nil {
+			return alone.Sample(epoch, step, Seeds{IDs: items})
+		}
+		err := mapped.Guard(func() (err error) {
+			w.feed.ofItems.Lock()
+			defer w.feed.ofItems.Unlock()
+			seeds, _, err = p.own.Of(epoch, step, items, 0, len(items))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return alone.Sample(epoch, step, seeds)
 	})
 	if err == nil {
 		w.AllReduce(counts[:])

@@ -17,7 +17,7 @@ type Seeds = sample.Seeds
 // Items are what an epoch goes through if that is not the nodes of a split: edges to predict, triples, graphs, events. Each
 // item needs some seed nodes. See [Worker.BatchesOf].
 type Items struct {
-	// Name is shown with the loop.
+	// Name is the plural of an item, such as "graphs", in which the run's rates are shown; "" means "items".
 	Name string
 	// Count is the number of items of an epoch. They are numbered from 0.
 	Count int

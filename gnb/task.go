@@ -13,6 +13,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
+	planning "github.com/graphnb/graphnb/gnb/plan"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/graphops/metrics"
@@ -77,6 +78,8 @@ type TaskDef[O any] struct {
 	Title func(ds *Dataset, o *O) string
 	// prepare changes the options before defaults are filled in and the shared options are checked.
 	prepare func(ds *Dataset, o *O) error
+	// job describes a run to package plan, which then counts its memory; nil means that all is tried.
+	job func(r resolved, o *O) (planning.Job, error)
 	// Start makes the task in a worker. Every rank calls it.
 	Start func(w *Worker, o O) (Task, error)
 }
@@ -84,15 +87,42 @@ type TaskDef[O any] struct {
 // TaskOf is a declared task whose options are of type O.
 type TaskOf[O any] struct {
 	program *ProgramOf[O]
-	infer   *ProgramOf[inferTask[O]]
+	infer   *ProgramOf[withTask[O, outputArgs]]
+	timed   *ProgramOf[withTask[O, StepsSpec]]
+	trial   *ProgramOf[withTask[O, planning.TrialSpec]]
 	def     TaskDef[O]
 	subject func(o *O) TaskOptions
 }
 
-// inferTask is the argument of the program behind [TaskOf.Infer].
-type inferTask[O any] struct {
-	Options      O
-	Weights, Out string
+// withTask is the argument of a program that makes the task of a run, and does something else with it than to train.
+type withTask[O, A any] struct {
+	Options O
+	Do      A
+}
+
+// programWith declares a program that makes a task as its training does, and calls do on every rank. Its name is that of the task
+// with suffix.
+func programWith[O, A any](t *TaskOf[O], suffix string, do func(w *Worker, task Task, o TaskOptions, a A) error) *ProgramOf[withTask[O, A]] {
+	p := &ProgramOf[withTask[O, A]]{t.Name() + "." + suffix}
+	programs.Add(p.name, t.def.Start != nil, t.def.Start, programDef{p.name, decoded("options of task", t.Name(), func(w *Worker, a withTask[O, A]) error {
+		task, err := t.def.Start(w, a.Options)
+		if err != nil {
+			return err
+		}
+		return do(w, task, t.subject(&a.Options), a.Do)
+	})})
+	return p
+}
+
+// outputArgs says what [TaskOf.Infer] computes.
+type outputArgs struct{ Weights, Out string }
+
+// briefly returns the options to launch a short run that leaves nothing, with those of a run that determine how it computes.
+func (o LaunchOptions) briefly() LaunchOptions {
+	return LaunchOptions{
+		Data: o.Data, Workers: o.Workers, VirtualRanks: o.VirtualRanks, Threads: o.Threads, Device: o.Device, FirstGPU: o.FirstGPU, Precision: o.Precision,
+		Seed: o.Seed, PlaneOptions: o.PlaneOptions, Quiet: true, Scratch: true,
+	}
 }
 
 // DeclareTask declares a task under a name that must be unique in the program, for instance
@@ -120,19 +150,16 @@ func DeclareTask[O any, P interface {
 		}
 		return w.train(task, t.subject(&o))
 	})})
-	t.infer = &ProgramOf[inferTask[O]]{name + ".outputs"}
-	programs.Add(t.infer.name, d.Start != nil, d.Start, programDef{t.infer.name, decoded("options of task", name, func(w *Worker, a inferTask[O]) error {
-		task, err := d.Start(w, a.Options)
-		if err != nil {
-			return err
-		}
+	t.infer = programWith(t, "outputs", func(w *Worker, task Task, _ TaskOptions, a outputArgs) error {
 		i, ok := task.(Inferrer)
 		if !ok {
 			return fmt.Errorf("gnb: task %q writes no outputs; give its %T the method Infer", name, task)
 		}
 		w.LoadWeights(task.Network(), a.Weights)
 		return i.Infer(a.Out)
-	})})
+	})
+	t.timed = programWith(t, "steps", (*Worker).timeSteps)
+	t.trial = programWith(t, "trial", (*Worker).tryTask)
 	return t
 }
 
@@ -160,7 +187,7 @@ func (t *TaskOf[O]) Infer(ctx context.Context, run *runs.Run, ds *Dataset, out s
 	if err != nil {
 		return err
 	}
-	_, err = Launch(ctx, t.infer, inferTask[O]{had, file, write}, LaunchOptions{
+	_, err = Launch(ctx, t.infer, withTask[O, outputArgs]{had, outputArgs{file, write}}, LaunchOptions{
 		Data: ds, Scratch: true, Workers: o.Workers, Threads: o.Threads, Device: o.Device, Seed: run.Config.Seed, Quiet: o.Quiet,
 		PlaneOptions: PlaneOptions{Features: o.Features}, Title: t.Name() + " on all of " + ds.Name(),
 	})
@@ -214,6 +241,9 @@ func sharedOf(of TaskOptions) (o TrainOptions) {
 	}
 	if s := samplerOf(of); s != nil {
 		o.SamplerOptions = *s
+	}
+	if c, ok := of.(interface{ cooperative() bool }); ok {
+		o.Cooperative = c.cooperative()
 	}
 	if e := evaluationOf(of); e != nil {
 		o.EvaluationOptions = *e

@@ -15,7 +15,7 @@ import (
 
 // A task of a module outside this one, written with exported names only, has what the library's own tasks have: the same bits
 // on one and on two workers, the best epoch and the test at its weights, exact resumption after a kill, a place among the
-// runs, sweeps and inference.
+// runs, sweeps and inference, a plan and a scaling curve.
 func TestTaskOfAnotherModule(t *testing.T) {
 	testneed.NotShort(t, "it builds a program")
 	dir := t.TempDir()
@@ -82,6 +82,12 @@ func TestTaskOfAnotherModule(t *testing.T) {
 	}
 	if said := do("sweep", at("s"), "1"); !strings.Contains(said, "3 trials") {
 		t.Errorf("the sweep said\n%s", said)
+	}
+	if said := do("plan", at("none"), "2"); !strings.Contains(said, "plan of ") || !strings.Contains(said, " graphs, ") || !strings.Contains(said, "ways to run") {
+		t.Errorf("the plan said\n%s", said)
+	}
+	if said := do("scaling", at("none"), "2"); !strings.Contains(said, "graphs/s") {
+		t.Errorf("the scaling curve said\n%s", said)
 	}
 	listed, err := runs.List(t.Context())
 	if err != nil || len(listed) != 3 || listed[0].Config.Program != "toy.graphs" {

@@ -115,6 +115,17 @@ func (w *Worker) NetworkOf(name string, s ModelConfig, m nn.Model) *Net[nn.Model
 	return &Net[nn.Model]{Model: m, network: w.newNetwork(name, s, m)}
 }
 
+// TaskOfNodes returns the task of [Train] with a model, for package scaling and for what else takes any task.
+func TaskOfNodes(model AnyModel) (*TaskAs[TrainOptions, nodeOptions], error) {
+	if err := checkModel(model, "TaskOfNodes"); err != nil {
+		return nil, err
+	}
+	return RecordAs(nodes,
+		func(_ *Dataset, o TrainOptions) nodeOptions { return nodeOptions{model.Name(), o} },
+		func(o nodeOptions) (TrainOptions, error) { return o.TrainOptions, nil },
+	), nil
+}
+
 // OptionsOf returns the model of a run of [Train] and those of its options that determine its
 // result. With them, and the run's directory as Resume, [Train] resumes the run. OptionsOf fails
 // for a run of another program.

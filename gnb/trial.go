@@ -1,8 +1,10 @@
 package gnb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"runtime/metrics"
@@ -16,28 +18,33 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// trier tries the ways to run that a plan compares.
-type trier struct {
-	of nodeOptions
-	o  LaunchOptions
+// trier tries the ways to run a task that a plan compares.
+type trier[O any] struct {
+	task *TaskOf[O]
+	of   O
+	o    LaunchOptions
 }
 
-var _ planning.Trier = trier{}
+var _ planning.Trier = trier[nodeOptions]{}
 
 // Try implements [planning.Trier].
-func (t trier) Try(ctx context.Context, w planning.Way, how planning.TrialSpec) (planning.Trial, error) {
+func (t trier[O]) Try(ctx context.Context, w planning.Way, how planning.TrialSpec) (planning.Trial, error) {
 	whole := ctx
 	ctx, cancel := context.WithTimeout(whole, trialLimit)
 	defer cancel()
-	a, o := trialArgs{t.of, how}, t.o
-	a.Of.Cooperative, a.Of.Digest = w.Cooperative, false
-	run, err := Launch(ctx, trialProgram, a, LaunchOptions{
-		Data: o.Data, Workers: w.Workers, VirtualRanks: w.Virtual, Threads: w.Threads, Device: o.Device, FirstGPU: o.FirstGPU, Precision: w.Precision,
-		Seed: o.Seed, PlaneOptions: o.PlaneOptions, Quiet: true, Scratch: true,
-	})
+	of, l := t.of, t.o.briefly()
+	subject := t.task.subject(&of)
+	if c, ok := subject.(interface{ cooperate(on bool) }); ok {
+		c.cooperate(w.Cooperative)
+	}
+	if s := samplerOf(subject); s != nil {
+		s.Digest = false
+	}
+	l.Workers, l.VirtualRanks, l.Threads, l.Precision = w.Workers, w.Virtual, w.Threads, w.Precision
+	run, err := Launch(ctx, t.task.trial, withTask[O, planning.TrialSpec]{of, how}, l)
 	if err != nil {
 		if ctx.Err() != nil && whole.Err() == nil {
-			err = fmt.Errorf("gnb: they took more than %s", trialLimit)
+			err = fmt.Errorf("gnb: %w %s", planning.ErrTrialTook, trialLimit)
 		}
 		return planning.Trial{}, err
 	}
@@ -45,6 +52,14 @@ func (t trier) Try(ctx context.Context, w planning.Way, how planning.TrialSpec) 
 	r := planning.Trial{
 		Steps: int(v("steps")), StepSeconds: v("seconds"), Range: [2]float64{v("least"), v("most")}, Stages: map[string]float64{}, Evaluation: v("evaluation"),
 		Read: v("read"), Asked: v("asked"), WorkerBytes: int64(v("bytes")), Garbage: int64(v("garbage")), OtherCPUs: v("others"), CPUs: v("cpus"),
+		Unit: run.Result.Text["unit"], Batch: int(v("batch")), EpochSteps: int(v("epoch_steps")),
+	}
+	if m := run.Result.Model; m != nil {
+		r.Model, r.Weights = m.Name, m.Parameters
+	}
+	for i := range int(v("hops")) {
+		of := func(what string) int { return int(math.Round(v(fmt.Sprintf("hop%d_%s", i, what)))) }
+		r.Hops = append(r.Hops, planning.Hop{Destinations: of("destinations"), Sources: of("sources"), Edges: of("edges")})
 	}
 	for _, s := range runfile.Stages {
 		if x := v("stage." + s); x > 0 {
@@ -52,12 +67,6 @@ func (t trier) Try(ctx context.Context, w planning.Way, how planning.TrialSpec) 
 		}
 	}
 	return r, nil
-}
-
-// trialArgs is the argument of a trial.
-type trialArgs struct {
-	Of  nodeOptions
-	How planning.TrialSpec
 }
 
 const (
@@ -76,15 +85,17 @@ const (
 	trialAgain = 0.5
 )
 
-// trialProgram trains as [Train] does for some steps, and times them.
-var trialProgram = Program("gnb.trial", func(w *Worker, a trialArgs) error {
-	o := a.Of
-	t, err := startNodes(w, o)
-	if err != nil {
-		return err
+// tryTask trains a task for some steps, and times them.
+func (w *Worker) tryTask(t Task, options TaskOptions, how planning.TrialSpec) error {
+	o, eval := *options.optimizer(), EvaluationOptions{Eval: "none"}
+	if e := evaluationOf(options); e != nil {
+		eval = *e
 	}
 	epoch := t.Steps()
-	opt := w.OptimizerOf(t.net, o.OptimizerOptions, t.Steps)
+	if epoch == 0 {
+		return fmt.Errorf("gnb: an epoch of %s has no steps, so there is nothing to try", w.Dataset().Name())
+	}
+	opt := w.OptimizerOf(t.Network(), o, t.Steps)
 	whole, fill, group := 1, trialFill, trialGroup
 	if epoch <= trialWhole {
 		whole, fill = epoch, 0
@@ -93,10 +104,18 @@ var trialProgram = Program("gnb.trial", func(w *Worker, a trialArgs) error {
 	var ends []time.Time          // of the steps
 	var before, middle trialState // of the timed ones
 	var most int64                // bytes of this process
-	from, all := warm, warm       // the timed steps are those after from
+	var hops hopCounts
+	from, all := warm, warm // the timed steps are those after from
+	bound := &w.feed.atMost
 	for len(ends) < all {
-		t.loader.MaxSteps = min(all-len(ends), epoch)
+		bound.steps = all - len(ends)
 		for b := range t.Batches(0) {
+			if len(ends) == all { // of a task with several loops an epoch
+				break
+			}
+			if len(ends) < warm {
+				hops.add(b)
+			}
 			w.Step(t.Loss(b), opt)
 			if !b.EndsStep {
 				continue
@@ -118,49 +137,102 @@ var trialProgram = Program("gnb.trial", func(w *Worker, a trialArgs) error {
 			if took[1] > 0 {
 				fill, group = 0, trialMost
 			}
-			n := int(min(trialMost, a.How.Seconds*float64(w.World())/max(took[0], 1e-9)))
+			n := int(min(trialMost, how.Seconds*float64(w.World())/max(took[0], 1e-9)))
 			from = warm + fill
 			all = from + max(2, (n+whole-1)/whole*whole)
 			most = ownMemory()
 			before, ends[warm-1] = w.trialState(), time.Now()
 		}
 	}
+	bound.steps = 0
 	after := w.trialState()
 	most = max(most, ownMemory())
+	w.reportHops(hops, bound.last, epoch)
 	w.reportTrial(ends[from-1:], group, before, after)
-	seconds, perEvaluation := w.trialEvaluation(t, a.How)
+	seconds, perEvaluation := w.trialEvaluation(t, eval, how)
 	w.Result("evaluation", seconds)
 	timed := len(ends) - from
 	// Arrays that still grow make one half's garbage larger.
 	perStep := min((middle.allocated-before.allocated)/float64(timed/2), (after.allocated-middle.allocated)/float64(timed-timed/2))
-	left := perStep*float64(max(0, epoch*o.Epochs-len(ends))) + perEvaluation*float64(o.Epochs/o.EvalEvery)
+	left := perStep*float64(max(0, epoch*o.Epochs-len(ends))) + perEvaluation*float64(o.Epochs/max(1, eval.EvalEvery))
 	end := w.trialState()
 	most = max(most, ownMemory())
 	runtime.GC() // then the heap's live bytes are known
-	grows := min(left+float64(a.How.Garbage), w.trialState().live+entry.HeapRoom-end.taken)
+	grows := min(left+float64(how.Garbage), w.trialState().live+entry.HeapRoom-end.taken)
 	sums := []float64{float64(most), max(0, grows)}
 	w.AllReduce(sums)
 	w.Result("bytes", sums[0])
 	w.Result("garbage", sums[1])
 	return nil
-})
+}
+
+// hopCounts adds up the sizes of the different blocks of batches, the seeds' hop first.
+type hopCounts struct {
+	batches int
+	of      [][3]float64 // destinations, sources and edges
+}
+
+func (h *hopCounts) add(b *Batch) {
+	h.batches++
+	at := -1
+	for i, k := range slices.Backward(b.Blocks) {
+		if i < len(b.Blocks)-1 && k == b.Blocks[i+1] { // one block for all layers
+			continue
+		}
+		at++
+		for len(h.of) <= at {
+			h.of = append(h.of, [3]float64{})
+		}
+		of := &h.of[at]
+		of[0], of[1], of[2] = of[0]+float64(k.NumDst), of[1]+float64(k.NumSrc), of[2]+float64(k.NumEdges())
+	}
+}
+
+// reportHops reports the mean sizes of the blocks of a batch over all ranks, and what an epoch goes through: the loop p, nil if steps
+// are over the whole graph.
+func (w *Worker) reportHops(h hopCounts, p *plan, epochSteps int) {
+	sums := []float64{float64(h.batches), float64(len(h.of))}
+	for _, of := range h.of {
+		sums = append(sums, of[:]...)
+	}
+	w.AllReduce(sums)
+	hops := int(sums[1]) / w.World()
+	w.Result("hops", float64(hops))
+	for i := range hops {
+		for k, what := range []string{"destinations", "sources", "edges"} {
+			w.Result(fmt.Sprintf("hop%d_%s", i, what), sums[2+3*i+k]/max(1, sums[0]))
+		}
+	}
+	w.Result("epoch_steps", float64(epochSteps))
+	if p == nil {
+		return
+	}
+	w.ResultText("unit", cmp.Or(p.unit(), "seeds"))
+	w.Result("batch", float64(min(p.Batch, len(p.ids))))
+}
+
+// trialEvaluator is a Task whose evaluation is tried in another way than by measuring the first split.
+type trialEvaluator interface {
+	// tryEvaluation evaluates a part of a split, and returns how many times longer the whole evaluation is.
+	tryEvaluation(split string) (times float64, err error)
+}
 
 // trialEvaluation returns the time of an evaluation, and the bytes of garbage that it leaves; 0 if the trial has none. The first one
 // makes its memory, so that the last one counts of three, unless they take long.
-func (w *Worker) trialEvaluation(t *nodeTask, by planning.TrialSpec) (seconds, garbage float64) {
-	o, splits := t.o, t.Splits()
-	if !by.Evaluate || o.Eval == "none" || len(splits) == 0 {
+func (w *Worker) trialEvaluation(t Task, eval EvaluationOptions, by planning.TrialSpec) (seconds, garbage float64) {
+	splits := t.Splits()
+	if !by.Evaluate || eval.Eval == "none" || len(splits) == 0 {
 		return 0, 0
 	}
-	how, times := FullNeighbors, 1.0
-	if o.Eval == "sampled" {
-		batches := w.StepsPerEpoch(splits[0], Loader{Fanouts: o.Fanouts, MaxSteps: o.EvalBatches, InOrder: true})
-		how, times = Sampled(o.Fanouts, 0, trialEvaluated), float64(batches)/float64(min(batches, trialEvaluated))
-	}
-	how.Loss = t.how.Loss
 	for again := range 3 {
-		start := w.trialState()
-		w.Evaluate(t.net, how, splits[0])
+		start, times := w.trialState(), 1.0
+		var err error
+		if e, ok := t.(trialEvaluator); ok {
+			times, err = e.tryEvaluation(splits[0])
+		} else {
+			_, err = t.Measure(splits[0])
+		}
+		w.check(err)
 		end := w.trialState()
 		took := []float64{end.at.Sub(start.at).Seconds() / float64(w.World())}
 		w.AllReduce(took)

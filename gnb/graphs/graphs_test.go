@@ -274,6 +274,20 @@ func TestTrainingDrawsSigns(t *testing.T) {
 	}
 }
 
+// The rates of a run count graphs.
+func TestRatesCountGraphs(t *testing.T) {
+	ds, o := only(rings(60, 3), true, 0), quick()
+	o.Epochs, o.Workers, o.Batch = 2, 2, 8
+	run := train(t, ds, o)
+	counted := int64(0)
+	for _, n := range run.Result.WorkerSeeds {
+		counted += n
+	}
+	if graphs := int64(o.Epochs * len(ds.Graphs.Splits["train"])); counted != graphs {
+		t.Errorf("the workers counted %d; there were %d graphs", counted, graphs)
+	}
+}
+
 func TestWrongDataIsRefused(t *testing.T) {
 	ds := rings(40, 10)
 	labels := only(ds, true, 0)

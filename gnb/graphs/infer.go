@@ -39,7 +39,8 @@ type Answers struct {
 	// Notices say whether features were matched by their names because the dataset has them in another order.
 	Notices notice.List
 
-	o recorded
+	o      recorded
+	pooled bool
 }
 
 // Numeric reports whether the rows are numbers.
@@ -47,6 +48,12 @@ func (a *Answers) Numeric() bool { return a.o.numeric() }
 
 // Several reports whether a graph can have several labels: then each column is the logit of one.
 func (a *Answers) Several() bool { return a.o.Several }
+
+// Pooled reports whether the rows are pooled rows, of [Embed].
+func (a *Answers) Pooled() bool { return a.pooled }
+
+// Quantiles returns the quantiles that each target has a column for; nil if it has one column.
+func (a *Answers) Quantiles() []float64 { return a.o.Quantiles }
 
 // Row returns the row of graph g, in the answers' own memory.
 func (a *Answers) Row(g int) []float32 {
@@ -123,7 +130,7 @@ func infer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o InferOptions, 
 	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
 		return nil, err
 	}
-	a := &Answers{o: had}
+	a := &Answers{o: had, pooled: pooled}
 	if ds, err = a.asTrained(ctx, run, ds, o); err != nil {
 		return nil, err
 	}

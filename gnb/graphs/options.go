@@ -131,9 +131,7 @@ func graphsOf(ds *gnb.Dataset) (*gnb.Dataset, error) {
 	if ds.Graphs == nil {
 		return nil, fmt.Errorf("graphs: %s: %w; train on its nodes (gnb.Train), or make a dataset of many graphs (see docs/graphs.md)", ds.Name(), dataset.ErrNoGraphs)
 	}
-	g := *ds.Graphs
-	g.Meta.Name, g.Meta.NumNodes = ds.Name(), ds.NumGraphs()
-	return &g, nil
+	return ds.NamedGraphs(), nil
 }
 
 // numeric reports whether the task predicts numbers.

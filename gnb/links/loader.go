@@ -232,7 +232,7 @@ func (l *Loader) Batches() iter.Seq[*Batch] {
 func (l *Loader) batches() iter.Seq[*gnb.Batch] {
 	return func(yield func(*gnb.Batch) bool) {
 		loop := l.loop
-		for b := range l.w.BatchesOf(gnb.Items{Name: "edges", Count: l.split.Predicted(), Of: loop.seeds}, loop.loader) {
+		for b := range l.w.BatchesOf(gnb.Items{Name: "links", Count: l.split.Predicted(), Of: loop.seeds}, loop.loader) {
 			if !yield(b) {
 				l.loop = l.newLoop()
 				return

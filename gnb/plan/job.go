@@ -19,9 +19,12 @@ import (
 )
 
 // Job is a run to plan, with all defaults of its options filled in. gnb.Plan makes it from the options of
-// gnb.Train.
+// gnb.Train, and TaskOf.Plan from those of a task.
 type Job struct {
-	Data  *dataset.Dataset
+	Data *dataset.Dataset
+	// Task is the name of the run's task, if it is not to classify nodes. Only the task can make its network and its batches, so
+	// that all figures come from the Trier: Model, Build, Fanouts, Picker, Batch and PerWorker are not used.
+	Task  string
 	Model string          // its name
 	Build func() nn.Model // makes a network of the job's sizes
 	// Embedding is the number of columns of the learned rows of nodes that are the input, 0 if features are.

@@ -22,6 +22,9 @@
 // keeps no times: the next one measures again. A way that cannot be tried here is extrapolated from the trial, and says so: workers of
 // other machines, whose network is added by its rate ([Over]), and ways for which no time was left.
 //
+// A task other than to classify nodes (numbers, whole graphs, links, triples, a program's own) makes its own network and batches. Its
+// plan comes from trials alone: the memory is that of the trial's workers, and it needs a machine that can run the trial.
+//
 // # Caveats
 //
 // What a Program does beside its network is not known. Runs that do not fit, and runs on GPUs or with parts that are not on this
@@ -50,8 +53,10 @@ type Plan struct {
 	Nodes   int    `json:"nodes"`
 	Edges   int64  `json:"edges"`
 	Model   string `json:"model"`
+	Task    string `json:"task,omitempty"` // if it is not to classify nodes: then all figures come from trials
+	Unit    string `json:"unit,omitempty"` // what Batch counts in a plan of a task: "seeds", or for instance "graphs"
 	Weights int    `json:"weights"`
-	Fanouts []int  `json:"fanouts"`
+	Fanouts []int  `json:"fanouts,omitempty"`
 	Sampler string `json:"sampler,omitempty"` // if it is not uniform
 	Batch   int    `json:"batch"`
 	Steps   int    `json:"steps"` // of an epoch
@@ -113,6 +118,7 @@ type Stage struct {
 }
 
 const (
+	passStage   = "forward and backward"
 	aheadStage  = "network: rows and edges ahead of use"
 	withinStage = "network: sum of gradients"
 )
@@ -137,7 +143,12 @@ func processors() int { return parallel.CPUs() }
 
 // Make plans a job. It samples a few steps, and tries some by the job's Trier. A job of several machines is planned as if all were like
 // this one, joined by the network of [Over].
+//
+// A job of a task (Job.Task) is planned by trials alone.
 func Make(ctx context.Context, j Job) (*Plan, error) {
+	if j.Task != "" {
+		return j.byTrial(ctx)
+	}
 	if err := j.check(); err != nil {
 		return nil, err
 	}
@@ -299,7 +310,7 @@ func (j *Job) stages(l *load, t *Trial) (stages []Stage) {
 	} else {
 		add("fetch", 0, runfile.StageFetch)
 	}
-	add("forward and backward", v*l.moved, runfile.StageForward, runfile.StageBackward)
+	add(passStage, v*l.moved, runfile.StageForward, runfile.StageBackward)
 	add("all-reduce", params*int64(j.here()*j.Virtual+1)/int64(j.here()), runfile.StageReduce)
 	add("wait for other workers", 0, runfile.StageIdle)
 	add("optimizer", optimizerTables*params+learnedTables*rows*4*int64(j.Embedding), runfile.StageOptimizer)
@@ -490,7 +501,7 @@ func (j *Job) alternatives() (all []Job) {
 			}
 			o.Threads = max(1, processors()/workers)
 			switch {
-			case coop && (workers == 1 || o.Virtual > 1 || j.Data.Graph == nil || feed.NeedsSteps(j.Picker)), o.Workers == j.Workers && o.Virtual == j.Virtual && o.Cooperative == j.Cooperative:
+			case coop && (workers == 1 || j.Task != "" || o.Virtual > 1 || j.Data.Graph == nil || feed.NeedsSteps(j.Picker)), o.Workers == j.Workers && o.Virtual == j.Virtual && o.Cooperative == j.Cooperative:
 				continue
 			}
 			all = append(all, o)

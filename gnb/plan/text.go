@@ -45,11 +45,18 @@ func ms(seconds float64) string {
 
 // title names the planned run.
 func (p *Plan) title() string {
-	sampler := ""
-	if p.Sampler != "" {
-		sampler = ", sampler " + p.Sampler
+	how := ""
+	if p.Fanouts != nil {
+		how = ", fanout " + fanoutText(p.Fanouts)
 	}
-	return fmt.Sprintf("plan of %s on %s: %s, fanout %s%s, batch %d, %s an epoch", p.Model, p.Dataset, p.describe(), fanoutText(p.Fanouts), sampler, p.Batch, phrase.Count(p.Steps, "step"))
+	if p.Sampler != "" {
+		how += ", sampler " + p.Sampler
+	}
+	batch := "the whole graph in each step"
+	if p.Batch > 0 {
+		batch = strings.TrimSuffix(fmt.Sprintf("batch %d %s", p.Batch, phrase.CleanLine(p.Unit)), " ")
+	}
+	return fmt.Sprintf("plan of %s on %s: %s%s, %s, %s an epoch", p.Model, p.Dataset, p.describe(), how, batch, phrase.Count(p.Steps, "step"))
 }
 
 // grids returns the plan's tables.
@@ -88,7 +95,11 @@ func (p *Plan) grids() (all []screen.Grid) {
 	stages := screen.Grid{Head: []string{"stage of a step", "ms", "MB"}}
 	mb := func(bytes int64) string { return fmt.Sprintf("%.2f", float64(bytes)/1e6) }
 	for _, s := range p.Stages {
-		stages.Rows = append(stages.Rows, []string{s.Name, ms(s.Seconds), mb(s.Bytes)})
+		bytes := mb(s.Bytes)
+		if p.Task != "" && s.Name == passStage { // only the task knows its layers
+			bytes = "–"
+		}
+		stages.Rows = append(stages.Rows, []string{s.Name, ms(s.Seconds), bytes})
 	}
 	for _, s := range p.Sources {
 		stages.Rows = append(stages.Rows, []string{"rows from " + s.Name, "", mb(s.Bytes)})

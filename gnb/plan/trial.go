@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -47,7 +48,19 @@ type Trial struct {
 	// OtherCPUs is the number of CPUs that other programs used meanwhile, of CPUs; both are 0 if the system does not say it.
 	OtherCPUs float64 `json:"other_cpus"`
 	CPUs      float64 `json:"cpus"`
+
+	// What the trial's workers computed: the name and the number of weights of the network, the mean sizes of a batch's hops, what a
+	// step has Batch of, such as "graphs" ("" if steps are over the whole graph), and the number of steps of an epoch.
+	Model      string `json:"-"`
+	Weights    int    `json:"-"`
+	Hops       []Hop  `json:"-"`
+	Unit       string `json:"-"`
+	Batch      int    `json:"-"`
+	EpochSteps int    `json:"-"`
 }
+
+// ErrTrialTook is matched by the error of a trial that was given up after too long a time.
+var ErrTrialTook = errors.New("they took more than")
 
 const (
 	// trialSeconds is the time of the planned run's timed steps, and choiceSeconds that of another way's. After choicesTime no
@@ -140,7 +153,7 @@ func (p *Plan) trialNotes(j *Job) {
 	if text := t.busyNote(); text != "" {
 		p.note("%s", text)
 	}
-	if j.evaluations() > 0 && t.Evaluation == 0 {
+	if j.evaluations() > 0 && t.Evaluation == 0 && j.Task == "" {
 		p.note("The time of an evaluation is extrapolated from that of the steps, by the edges of the graph.")
 	}
 }

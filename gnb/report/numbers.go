@@ -21,11 +21,17 @@ import (
 
 // Numbers is the result of [OfNumbers] and [NewNumbers]: how far predicted numbers are from known targets, over the nodes of a
 // split.
+//
+// In a report of whole graphs ([OfGraphs]) Of is "graphs": then graphs take the place of nodes in all fields, and the sizes of
+// graphs that of degrees.
 type Numbers struct {
 	Dataset string         `json:"dataset"`
+	Of      string         `json:"of"` // "nodes" or "graphs"
 	Model   string         `json:"model,omitempty"`
 	Split   string         `json:"split"`
 	Targets []TargetErrors `json:"targets"`
+
+	rows rows
 }
 
 // TargetErrors are the errors of one target's predictions. An error is the prediction minus the target; with quantiles, the
@@ -41,7 +47,9 @@ type TargetErrors struct {
 	BySplit []SplitErrors `json:"by_split"`
 	// ByRange are the errors by tenths of the nodes in the order of their targets, fewer if targets are equal.
 	ByRange  []ErrorGroup `json:"by_range"`
-	ByDegree []ErrorGroup `json:"by_degree"` // by the number of in-neighbours
+	ByDegree []ErrorGroup `json:"by_degree,omitempty"` // by the number of in-neighbours
+	ByNodes  []ErrorGroup `json:"by_nodes,omitempty"`  // graphs by their number of nodes, in parts of about equally many
+	ByEdges  []ErrorGroup `json:"by_edges,omitempty"`  // graphs by their number of directed edges, in such parts
 	// Quantiles say how many targets are below the prediction of each quantile; nil if the model predicts none.
 	Quantiles []QuantileShare `json:"quantiles,omitempty"`
 	Worst     []WorstError    `json:"worst"` // the largest errors first
@@ -88,7 +96,8 @@ type WorstError struct {
 	Target    float64 `json:"target"`
 	Predicted float64 `json:"predicted"`
 	Error     float64 `json:"error"`
-	Degree    int     `json:"degree"` // in-neighbours
+	Degree    int     `json:"degree"`         // in-neighbours; 0 of a graph
+	Size      *Size   `json:"size,omitempty"` // of a graph; nil of a node
 }
 
 // rangeParts is the number of parts of [TargetErrors].ByRange.
@@ -125,32 +134,36 @@ func NewNumbers(ds *gnb.Dataset, p *numbers.Predictions, quantiles []float64, o 
 	switch {
 	case ds == nil || p == nil || p.Rows == nil:
 		return nil, errors.New("report: a report of numbers needs a dataset and predictions for its nodes (numbers.Predict)")
-	case ds.Targets == nil:
-		return nil, fmt.Errorf("report: the nodes of %s have no targets to compare predictions with", ds.Name())
 	case ds.Graph == nil:
 		return nil, fmt.Errorf("report: %s; a report needs the edges of all nodes", ds.WhyNoGraph())
-	case p.Rows.Rows != ds.Nodes():
-		return nil, fmt.Errorf("report: there are predictions for %s and %s has %d; they belong to different graphs", phrase.Count(p.Rows.Rows, "node"), ds.Name(), ds.Nodes())
-	case len(p.Names) != p.Rows.Cols:
-		return nil, fmt.Errorf("report: there are %s and %s of predictions; each column has a name", phrase.Count(len(p.Names), "name"), phrase.Count(p.Rows.Cols, "column"))
-	case o.IDs != nil && len(o.IDs) != ds.Nodes():
-		return nil, fmt.Errorf("report: Options.IDs has %s and %s has %d nodes", phrase.Count(len(o.IDs), "name"), ds.Name(), ds.Nodes())
-	case o.Mistakes < -1:
-		return nil, fmt.Errorf("report: Options.Mistakes is %d; give a number of errors to list, 0 for 10, -1 for none", o.Mistakes)
 	}
-	r := &Numbers{Dataset: ds.Name(), Split: cmp.Or(o.Split, "test")}
-	var nodes []int32
-	if _, err := ds.Split("test"); err != nil && o.Split == "" {
-		r.Split = "all"
-		for v := range int32(ds.Nodes()) {
-			nodes = append(nodes, v)
-		}
-	} else if nodes, err = ds.Split(r.Split); err != nil {
-		return nil, fmt.Errorf("report: %w", err)
+	if o.IDs == nil {
+		o.IDs = p.IDs
 	}
+	return newNumbers(nodesOf(ds), p.Rows, p.Names, quantiles, o)
+}
+
+// newNumbers reports on predictions for rows, whose columns have names.
+func newNumbers(of rows, p *dataset.Matrix, names []string, quantiles []float64, o Options) (*Numbers, error) {
+	ds := of.ds
+	switch {
+	case ds.Targets == nil:
+		return nil, fmt.Errorf("report: the %ss of %s have no targets to compare predictions with", of.unit, ds.Name())
+	case len(names) != p.Cols:
+		return nil, fmt.Errorf("report: there are %s and %s of predictions; each column has a name", phrase.Count(len(names), "name"), phrase.Count(p.Cols, "column"))
+	}
+	if err := of.check(p, &o); err != nil {
+		return nil, err
+	}
+	r := &Numbers{Dataset: ds.Name(), Of: of.unit + "s", rows: of}
+	nodes, split, err := of.split(o.Split)
+	if err != nil {
+		return nil, err
+	}
+	r.Split = split
 	per := max(1, len(quantiles))
-	for first := 0; first+per <= p.Rows.Cols; first += per {
-		name := p.Names[first]
+	for first := 0; first+per <= p.Cols; first += per {
+		name := names[first]
 		if len(quantiles) > 0 {
 			name = strings.TrimSuffix(name, "_q"+strconv.FormatFloat(quantiles[0], 'g', -1, 64))
 		}
@@ -158,18 +171,18 @@ func NewNumbers(ds *gnb.Dataset, p *numbers.Predictions, quantiles []float64, o 
 		if column < 0 {
 			return nil, fmt.Errorf("report: the predictions have %s, which is no target of %s", strconv.Quote(phrase.CleanLine(name)), ds.Name())
 		}
-		c := &errorCounter{ds: ds, p: p, column: column, first: first, quantiles: quantiles, ids: o.IDs, most: cmp.Or(o.Mistakes, 10)}
+		c := &errorCounter{of: of, ds: ds, p: p, column: column, first: first, quantiles: quantiles, ids: o.IDs, most: o.Mistakes}
 		e, err := c.report(nodes)
 		if err != nil {
 			return nil, err
 		}
 		if e.Name = phrase.CleanLine(name); e.Nodes == 0 {
-			return nil, fmt.Errorf("report: no node of the split %q of %s has a known target %s", r.Split, ds.Name(), strconv.Quote(e.Name))
+			return nil, fmt.Errorf("report: no %s of the split %q of %s has a known target %s", of.unit, r.Split, ds.Name(), strconv.Quote(e.Name))
 		}
 		r.Targets = append(r.Targets, *e)
 	}
 	if len(r.Targets) == 0 {
-		return nil, fmt.Errorf("report: predictions have %s, fewer than the %d quantiles", phrase.Count(p.Rows.Cols, "column"), per)
+		return nil, fmt.Errorf("report: predictions have %s, fewer than the %d quantiles", phrase.Count(p.Cols, "column"), per)
 	}
 	return r, nil
 }
@@ -189,8 +202,9 @@ func targetColumn(ds *gnb.Dataset, name string) int {
 
 // errorCounter measures the predictions of a target.
 type errorCounter struct {
-	ds            *gnb.Dataset
-	p             *numbers.Predictions
+	of            rows
+	ds            *gnb.Dataset // that of the rows
+	p             *dataset.Matrix
 	column, first int // of the target, and of its first prediction
 	quantiles     []float64
 	ids           []string
@@ -207,7 +221,7 @@ func (c *errorCounter) predicted(v int32) float64 {
 			best = q
 		}
 	}
-	return float64(c.p.Rows.Row(int(v))[c.first+best])
+	return float64(c.p.Row(int(v))[c.first+best])
 }
 
 // withTarget returns the nodes whose target is known.
@@ -251,8 +265,8 @@ func (c *errorCounter) report(nodes []int32) (*TargetErrors, error) {
 	e := &TargetErrors{Nodes: len(known), Skipped: len(nodes) - len(known)}
 	for _, v := range known {
 		for q := range max(1, len(c.quantiles)) {
-			if x := float64(c.p.Rows.Row(int(v))[c.first+q]); math.IsNaN(x) || math.IsInf(x, 0) {
-				return nil, fmt.Errorf("report: the prediction for node %d is not finite in column %d", v, c.first+q)
+			if x := float64(c.p.Row(int(v))[c.first+q]); math.IsNaN(x) || math.IsInf(x, 0) {
+				return nil, fmt.Errorf("report: the prediction for %s %d is not finite in column %d", c.of.unit, v, c.first+q)
 			}
 		}
 		e.known, e.predicted = append(e.known, c.known(v)), append(e.predicted, c.predicted(v))
@@ -286,20 +300,15 @@ func (c *errorCounter) report(nodes []int32) (*TargetErrors, error) {
 		}
 	}
 	c.byRange(e, known)
-	degrees := map[int][]int32{}
-	for _, v := range known {
-		g := degreeGroup(c.ds.Graph.InDegree(v))
-		degrees[g] = append(degrees[g], v)
-	}
-	for g := range lastDegree + 1 {
-		if len(degrees[g]) > 0 {
-			e.ByDegree = append(e.ByDegree, c.group(degreeName(g), degrees[g]))
-		}
+	if c.of.whole != nil {
+		e.ByNodes, e.ByEdges = c.bySize(known, Size.nodes), c.bySize(known, Size.edges)
+	} else {
+		e.ByDegree = c.byDegree(known)
 	}
 	for q, quantile := range c.quantiles {
 		below := 0
 		for _, v := range known {
-			if c.known(v) <= float64(c.p.Rows.Row(int(v))[c.first+q]) {
+			if c.known(v) <= float64(c.p.Row(int(v))[c.first+q]) {
 				below++
 			}
 		}
@@ -309,21 +318,33 @@ func (c *errorCounter) report(nodes []int32) (*TargetErrors, error) {
 	return e, nil
 }
 
-// byRange divides nodes into parts of about equal numbers by their target; equal targets are in one part.
+// byDegree groups nodes by their number of in-neighbours.
+func (c *errorCounter) byDegree(known []int32) (list []ErrorGroup) {
+	degrees := map[int][]int32{}
+	for _, v := range known {
+		g := degreeGroup(c.of.degree(v))
+		degrees[g] = append(degrees[g], v)
+	}
+	for g := range lastDegree + 1 {
+		if len(degrees[g]) > 0 {
+			list = append(list, c.group(degreeName(g), degrees[g]))
+		}
+	}
+	return list
+}
+
+// bySize groups graphs by their number of nodes or edges.
+func (c *errorCounter) bySize(known []int32, measure func(Size) int) (list []ErrorGroup) {
+	for part := range equalParts(known, sizeParts, func(v int32) int { return measure(c.of.size(v)) }) {
+		list = append(list, c.group(part.name(strconv.Itoa, "–"), part.rows))
+	}
+	return list
+}
+
+// byRange divides rows into parts of about equal numbers by their target.
 func (c *errorCounter) byRange(e *TargetErrors, known []int32) {
-	order := slices.Clone(known)
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(c.known(a), c.known(b)) })
-	for lo := 0; lo < len(order); {
-		hi := lo + max(1, (len(order)-lo)/max(1, rangeParts-len(e.ByRange)))
-		for hi < len(order) && c.known(order[hi]) == c.known(order[hi-1]) {
-			hi++
-		}
-		name := number(c.known(order[lo]))
-		if last := number(c.known(order[hi-1])); last != name {
-			name += " to " + last
-		}
-		e.ByRange = append(e.ByRange, c.group(name, order[lo:hi]))
-		lo = hi
+	for part := range equalParts(known, rangeParts, c.known) {
+		e.ByRange = append(e.ByRange, c.group(part.name(number, " to "), part.rows))
 	}
 }
 
@@ -332,13 +353,14 @@ func (c *errorCounter) worst(e *TargetErrors, known []int32) {
 	order := slices.Clone(known)
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(size(b), size(a)) })
 	for _, v := range order[:min(len(order), max(0, c.most))] {
-		w := WorstError{Node: int(v), ID: fmt.Sprint(v), Target: c.known(v), Predicted: c.predicted(v), Degree: c.ds.Graph.InDegree(v)}
+		w := WorstError{Node: int(v), ID: fmt.Sprint(v), Target: c.known(v), Predicted: c.predicted(v), Degree: c.of.degree(v)}
 		w.Error = w.Predicted - w.Target
-		switch {
-		case c.ids != nil:
+		if c.ids != nil {
 			w.ID = phrase.CleanLine(c.ids[v])
-		case c.p.IDs != nil:
-			w.ID = phrase.CleanLine(c.p.IDs[v])
+		}
+		if c.of.whole != nil {
+			size := c.of.size(v)
+			w.Size = &size
 		}
 		e.Worst = append(e.Worst, w)
 	}
@@ -361,12 +383,12 @@ func (r *Numbers) title() string {
 	return fmt.Sprintf("%s on %s: numbers of the split %s", r.Model, r.Dataset, r.Split)
 }
 
-func (e *TargetErrors) summary() string {
+func (e *TargetErrors) summary(unit string) string {
 	s := fmt.Sprintf("%s: MAE %s, RMSE %s, R² %s, bias %s", e.Name, number(e.MAE), number(e.RMSE), known(e.R2), number(e.Bias))
 	if e.MeanMAE != nil {
 		s += fmt.Sprintf("; MAE %s by the training mean", number(*e.MeanMAE))
 	}
-	s += "; " + phrase.Count(e.Nodes, "node")
+	s += "; " + phrase.Count(e.Nodes, unit)
 	if e.Skipped > 0 {
 		s += fmt.Sprintf(", %d more without a known target", e.Skipped)
 	}
@@ -380,13 +402,16 @@ func (r *Numbers) tables() (list []table) {
 		if len(r.Targets) > 1 {
 			of = " of " + e.Name
 		}
-		t := table{"errors" + of + " by split", []string{"split", "nodes", "MAE", "RMSE", "R²", "NMAE", "bias"}, nil}
+		t := table{"errors" + of + " by split", []string{"split", r.Of, "MAE", "RMSE", "R²", "NMAE", "bias"}, nil}
 		for _, s := range e.BySplit {
 			t.rows = append(t.rows, []string{s.Split, fmt.Sprint(s.Nodes), number(s.MAE), number(s.RMSE), known(s.R2), known(s.NMAE), number(s.Bias)})
 		}
 		list = append(list, t)
 		groups := func(name, head string, gs []ErrorGroup) {
-			t := table{name + of, []string{head, "nodes", "MAE", "bias"}, nil}
+			if len(gs) == 0 {
+				return
+			}
+			t := table{name + of, []string{head, r.Of, "MAE", "bias"}, nil}
 			for _, g := range gs {
 				t.rows = append(t.rows, []string{g.Name, fmt.Sprint(g.Nodes), number(g.MAE), number(g.Bias)})
 			}
@@ -394,6 +419,8 @@ func (r *Numbers) tables() (list []table) {
 		}
 		groups("errors by part of the range", "target", e.ByRange)
 		groups("errors by degree", "in-neighbours", e.ByDegree)
+		groups("errors by nodes", "nodes of the graph", e.ByNodes)
+		groups("errors by edges", "edges of the graph", e.ByEdges)
 		if len(e.Quantiles) > 0 {
 			t := table{"targets below a quantile" + of, []string{"quantile", "share below"}, nil}
 			for _, q := range e.Quantiles {
@@ -402,9 +429,9 @@ func (r *Numbers) tables() (list []table) {
 			list = append(list, t)
 		}
 		if len(e.Worst) > 0 {
-			t := table{"largest errors" + of, []string{"node", "target", "predicted", "error", "in-neighbours"}, nil}
+			t := table{"largest errors" + of, append([]string{r.rows.unit, "target", "predicted", "error"}, r.rows.about()...), nil}
 			for _, w := range e.Worst {
-				t.rows = append(t.rows, []string{w.ID, number(w.Target), number(w.Predicted), number(w.Error), fmt.Sprint(w.Degree)})
+				t.rows = append(t.rows, append([]string{w.ID, number(w.Target), number(w.Predicted), number(w.Error)}, aboutOf(w.Degree, w.Size)...))
 			}
 			list = append(list, t)
 		}
@@ -417,19 +444,22 @@ func (r *Numbers) String() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, r.title())
 	for _, e := range r.Targets {
-		fmt.Fprintln(&b, e.summary())
+		fmt.Fprintln(&b, e.summary(r.rows.unit))
 	}
 	writeTables(&b, r.tables())
 	return phrase.Clean(b.String())
 }
 
 // Figures returns the report as pictures, one for each target: predicted against true with the line of equals, MAE and bias
-// by part of the range, MAE by degree and, with quantiles, the share of targets below each.
+// by part of the range, MAE by degree or size and, with quantiles, the share of targets below each.
 func (r *Numbers) Figures() (list []*figure.Figure) {
 	for _, e := range r.Targets {
-		f := figure.New(r.title()).Note(e.summary())
+		f := figure.New(r.title()).Note(e.summary(r.rows.unit))
 		f.Scatter(figure.Scatter{Title: e.Name + ", predicted", XLabel: "true", X: e.known, Y: e.predicted, Diagonal: true})
 		bars := func(title, label string, gs []ErrorGroup) {
+			if len(gs) == 0 {
+				return
+			}
 			b := figure.Bars{Title: title, XLabel: label}
 			for _, g := range gs {
 				b.Names, b.Values, b.Notes = append(b.Names, g.Name), append(b.Values, g.MAE), append(b.Notes, short(g.Nodes))
@@ -444,9 +474,11 @@ func (r *Numbers) Figures() (list []*figure.Figure) {
 		for i := range ranges { // long names do not fit below bars
 			ranges[i].Name = fmt.Sprint(i + 1)
 		}
-		bars("MAE by part of the range", fmt.Sprintf("part, from %s to %s; nodes", number(slices.Min(e.known)), number(slices.Max(e.known))), ranges)
+		bars("MAE by part of the range", fmt.Sprintf("part, from %s to %s; %s", number(slices.Min(e.known)), number(slices.Max(e.known)), r.Of), ranges)
 		f.Lines(figure.Lines{Title: "mean of predicted minus true", XLabel: "part of the range", Curves: []figure.Curve{bias}})
 		bars("MAE by degree", "in-neighbours, nodes", e.ByDegree)
+		bars("MAE by nodes", "nodes of the graph, graphs", e.ByNodes)
+		bars("MAE by edges", "edges of the graph, graphs", e.ByEdges)
 		if len(e.Quantiles) > 1 {
 			c := figure.Curve{Points: true}
 			for _, q := range e.Quantiles {

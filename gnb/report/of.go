@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/graphs"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 	"github.com/graphnb/graphnb/gnb/numbers"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -22,6 +23,9 @@ func Of(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Report
 	}
 	if numbers.Trained(run) {
 		return nil, fmt.Errorf("report: run %s predicts numbers; take report.OfNumbers", run.Config.ID)
+	}
+	if graphs.Trained(run) {
+		return nil, fmt.Errorf("report: run %s predicts whole graphs; take report.OfGraphs", run.Config.ID)
 	}
 	if ds.Graph == nil {
 		return nil, fmt.Errorf("report: %s; a report needs the edges of all nodes", ds.WhyNoGraph())

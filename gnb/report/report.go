@@ -1,6 +1,7 @@
-// Package report says how good a trained model of nodes is, where it errs and how sure it is. Of classes: confusion matrix,
-// precision, recall and F1 by class, calibration, accuracy by degree and by neighbourhood, and the most confident
-// mistakes. Of numbers: predicted against true, errors by degree and by part of the range, and the worst errors.
+// Package report says how good a trained model of nodes or of whole graphs is, where it errs and how sure it is. Of classes:
+// confusion matrix, precision, recall and F1 by class, calibration, accuracy by degree and by neighbourhood, or by the size of
+// graphs, and the most confident mistakes. Of numbers: predicted against true, errors by degree or size and by part of the
+// range, and the worst errors.
 //
 // # Basics
 //
@@ -10,7 +11,7 @@
 //	err := r.WriteCSV("predictions.csv")       // the probabilities of every node; tables.Write writes Parquet
 //
 // In a cell, [Of] also shows a picture and the tables. [New] makes a report of predictions from elsewhere. [OfNumbers] and
-// [NewNumbers] report on numbers.
+// [NewNumbers] report on numbers, [OfGraphs] and [NewGraphs] on whole graphs.
 //
 // Hidden layers are seen with [Project]:
 //
@@ -27,7 +28,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"slices"
 
@@ -38,20 +38,24 @@ import (
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// Options configure [Of] and [New]. The zero value is a good default.
+// Options configure [Of], [New] and their siblings for numbers and graphs. The zero value is a good default.
 type Options struct {
-	Split    string   // the nodes to report on; "" means "test", or all labelled nodes if there is no such split
+	Split    string   // the nodes, or graphs, to report on; "" means "test", or all labelled ones if there is no such split
 	Type     string   // of a typed dataset, the type of the nodes to report on; needed if several types have labels
 	Mistakes int      // the number of mistakes to list; 0 means 10, -1 means none
-	IDs      []string // the nodes' names in the report and in files; nil means those of the dataset's tables, or numbers
+	IDs      []string // the names of nodes, or graphs, in the report and in files; nil means those of the dataset's tables, or numbers
 	Quiet    bool     // show nothing in a cell
 }
 
 // Report is the result of [Of] and [New], over the labelled nodes of a split. If a node can have several classes
 // ([dataset.Dataset.MultiLabels]), each pair of a node and a class with a known label counts as one prediction of yes
 // (a logit above 0) or no; then there is no confusion matrix.
+//
+// In a report of whole graphs ([OfGraphs]) Of is "graphs": then graphs take the place of nodes in all fields, and the sizes of
+// graphs that of degrees and neighbourhoods.
 type Report struct {
 	Dataset string `json:"dataset"`
+	Of      string `json:"of"` // "nodes" or "graphs"
 	Model   string `json:"model,omitempty"`
 	Split   string `json:"split"`
 	Type    string `json:"type,omitempty"`    // of the nodes, in a typed dataset
@@ -81,13 +85,16 @@ type Report struct {
 	// have several classes.
 	Confusion   [][]int   `json:"confusion,omitempty"`
 	Calibration []Bin     `json:"calibration"`
-	ByDegree    []Group   `json:"by_degree"`    // by the number of in-neighbours
-	ByHomophily []Group   `json:"by_homophily"` // by the share of labelled in-neighbours that have the node's class
-	Mistakes    []Mistake `json:"mistakes"`     // the most confident ones first
+	ByDegree    []Group   `json:"by_degree,omitempty"`    // by the number of in-neighbours
+	ByHomophily []Group   `json:"by_homophily,omitempty"` // by the share of labelled in-neighbours that have the node's class
+	ByNodes     []Group   `json:"by_nodes,omitempty"`     // graphs by their number of nodes, in parts of about equally many
+	ByEdges     []Group   `json:"by_edges,omitempty"`     // graphs by their number of directed edges, in such parts
+	Mistakes    []Mistake `json:"mistakes"`               // the most confident ones first
 
 	several bool
 	names   []string // of the classes
-	ds      *dataset.Dataset
+	rows    rows
+	ds      *dataset.Dataset // that of the rows
 	logits  *dataset.Matrix
 	ids     []string
 }
@@ -126,10 +133,11 @@ type Group struct {
 type Mistake struct {
 	Node        int     `json:"node"`
 	ID          string  `json:"id"`
-	Class       string  `json:"class"`       // what it is; "not C" for a wrong yes if a node can have several classes
-	Predicted   string  `json:"predicted"`   // what the model says
-	Probability float64 `json:"probability"` // of the prediction
-	Degree      int     `json:"degree"`      // in-neighbours
+	Class       string  `json:"class"`          // what it is; "not C" for a wrong yes if a node can have several classes
+	Predicted   string  `json:"predicted"`      // what the model says
+	Probability float64 `json:"probability"`    // of the prediction
+	Degree      int     `json:"degree"`         // in-neighbours; 0 of a graph
+	Size        *Size   `json:"size,omitempty"` // of a graph; nil of a node
 	// SameClass is the number of its labelled in-neighbours of its class, of Labelled ones.
 	SameClass int `json:"same_class"`
 	Labelled  int `json:"labelled"`
@@ -140,18 +148,26 @@ const bins = 15
 
 // New reports on predictions for a dataset: logits [nodes, classes], as [gnb.Infer] writes them. The report keeps both.
 func New(ds *dataset.Dataset, logits *dataset.Matrix, o Options) (*Report, error) {
-	nodes, split, err := check(ds, logits, &o)
+	if ds == nil || logits == nil {
+		return nil, errors.New("report: a report needs a dataset and the output of a model for its nodes (gnb.Infer)")
+	}
+	if ds.Graph == nil {
+		return nil, fmt.Errorf("report: %s; a report needs the edges of all nodes", ds.WhyNoGraph())
+	}
+	return newReport(nodesOf(ds), logits, o)
+}
+
+// newReport reports on predictions for rows.
+func newReport(of rows, logits *dataset.Matrix, o Options) (*Report, error) {
+	ds := of.ds
+	nodes, split, err := check(of, logits, &o)
 	if err != nil {
 		return nil, err
 	}
-	if o.IDs == nil {
-		if o.IDs, err = ds.IDs(); errors.Is(err, fs.ErrNotExist) {
-			o.IDs = nil
-		} else if err != nil {
-			return nil, fmt.Errorf("report: %w", err)
-		}
+	if o.IDs, err = of.names(o.IDs); err != nil {
+		return nil, err
 	}
-	r := &Report{Dataset: ds.Name(), Split: split, several: ds.MultiLabels != nil, ds: ds, logits: logits.Float32(), ids: o.IDs}
+	r := &Report{Dataset: ds.Name(), Of: of.unit + "s", Split: split, several: ds.MultiLabels != nil, rows: of, ds: ds, logits: logits.Float32(), ids: o.IDs}
 	if nodes, err = r.ofType(nodes, o.Type); err != nil {
 		return nil, err
 	}
@@ -168,48 +184,25 @@ func New(ds *dataset.Dataset, logits *dataset.Matrix, o Options) (*Report, error
 		}
 	}
 	if r.Nodes == 0 {
-		return nil, fmt.Errorf("report: no node of the split %q of %s has a label", split, ds.Name())
+		return nil, fmt.Errorf("report: no %s of the split %q of %s has a label", of.unit, split, ds.Name())
 	}
 	c.finish(nodes)
 	return r, nil
 }
 
-// check returns the nodes to report on, and the name of their split.
-func check(ds *dataset.Dataset, logits *dataset.Matrix, o *Options) (nodes []int32, split string, err error) {
+// check returns the rows to report on, and the name of their split.
+func check(of rows, logits *dataset.Matrix, o *Options) (nodes []int32, split string, err error) {
+	ds := of.ds
 	switch {
-	case ds == nil || logits == nil:
-		return nil, "", errors.New("report: a report needs a dataset and the output of a model for its nodes (gnb.Infer)")
-	case ds.Graph == nil:
-		return nil, "", fmt.Errorf("report: %s; a report needs the edges of all nodes", ds.WhyNoGraph())
 	case ds.Labels == nil && ds.MultiLabels == nil:
-		return nil, "", fmt.Errorf("report: %s has no labels to compare predictions with", ds.Name())
-	case logits.Rows != ds.Nodes():
-		return nil, "", fmt.Errorf("report: there are predictions for %s and %s has %d; they belong to different graphs", phrase.Count(logits.Rows, "node"), ds.Name(), ds.Nodes())
+		return nil, "", fmt.Errorf("report: %s no labels to compare predictions with", of.have())
 	case logits.Cols != ds.Classes():
 		return nil, "", fmt.Errorf("report: predictions have %s and %s has %d classes; give the output of the model's last layer", phrase.Count(logits.Cols, "column"), ds.Name(), ds.Classes())
-	case o.IDs != nil && len(o.IDs) != ds.Nodes():
-		return nil, "", fmt.Errorf("report: Options.IDs has %s and %s has %d nodes", phrase.Count(len(o.IDs), "name"), ds.Name(), ds.Nodes())
-	case o.Mistakes < -1:
-		return nil, "", fmt.Errorf("report: Options.Mistakes is %d; give a number of mistakes to list, 0 for 10, -1 for none", o.Mistakes)
 	}
-	if o.Mistakes == 0 {
-		o.Mistakes = 10
+	if err := of.check(logits, o); err != nil {
+		return nil, "", err
 	}
-	if split = o.Split; split == "" {
-		if _, err := ds.Split("test"); err != nil {
-			nodes = make([]int32, ds.Nodes())
-			for v := range nodes {
-				nodes[v] = int32(v)
-			}
-			return nodes, "all", nil
-		}
-		split = "test"
-	}
-	nodes, err = ds.Split(split)
-	if err != nil {
-		return nil, "", fmt.Errorf("report: %w", err)
-	}
-	return nodes, split, nil
+	return of.split(o.Split)
 }
 
 // ErrTypes is matched by the error for labels of several node types in one report: class 0 of one type is not class 0 of another.
@@ -295,6 +288,7 @@ type counter struct {
 	loss                 float64
 	sums                 [bins]struct{ confidence, correct float64 }
 	byDegree, byKin      groups
+	bySize               []sized // of graphs
 	mistakes             []wrong
 }
 
@@ -341,17 +335,21 @@ func (c *counter) node(v int32) error {
 	c.row = r.logits.Row(int(v))
 	for i, x := range c.row {
 		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-			return fmt.Errorf("report: the output for node %d is not finite in column %d", v, i)
+			return fmt.Errorf("report: the output for %s %d is not finite in column %d", r.rows.unit, v, i)
 		}
 	}
-	degree := r.ds.Graph.InDegree(v)
+	degree := r.rows.degree(v)
 	var share float64
 	if r.several {
 		share = c.severalClasses(v, degree)
 	} else {
 		share = c.oneClass(v, degree)
 	}
-	c.byDegree.add(degreeGroup(degree), 1, share)
+	if r.rows.whole != nil {
+		c.bySize = append(c.bySize, sized{r.rows.size(v), share})
+	} else {
+		c.byDegree.add(degreeGroup(degree), 1, share)
+	}
 	return nil
 }
 
@@ -365,7 +363,7 @@ func (c *counter) oneClass(v int32, degree int) float64 {
 	r.Classes[label].Nodes++
 	r.Classes[said].Predicted++
 	same, labelled := 0, 0
-	for _, u := range r.ds.Graph.InNeighbors(v) {
+	for _, u := range r.rows.neighbors(v) {
 		if y := r.ds.Labels[u]; y >= 0 && u != v {
 			labelled++
 			if int(y) == label {
@@ -488,9 +486,16 @@ func (c *counter) finish(nodes []int32) {
 	}
 	r.ByDegree = c.byDegree.named(degreeName)
 	r.ByHomophily = c.byKin.named(kinName)
+	if c.bySize != nil {
+		r.ByNodes, r.ByEdges = accuracyBySize(c.bySize, Size.nodes), accuracyBySize(c.bySize, Size.edges)
+	}
 	c.trim()
 	for _, w := range c.mistakes {
 		m := Mistake{Node: int(w.node), ID: r.id(int(w.node)), Class: r.className(w.class), Predicted: r.className(w.said), Probability: w.p, Degree: w.degree, SameClass: w.same, Labelled: w.labels}
+		if r.rows.whole != nil {
+			size := r.rows.size(w.node)
+			m.Size = &size
+		}
 		if r.several {
 			m.Predicted = "not " + m.Class
 			if w.yes {

@@ -35,7 +35,7 @@ func (r *Report) summary() string {
 	}
 	s += fmt.Sprintf(", loss %.4f, calibration error %.4f", r.Loss, r.CalibrationError)
 	if r.Skipped > 0 {
-		s += fmt.Sprintf("; %s without a label", phrase.Count(r.Skipped, "node"))
+		s += fmt.Sprintf("; %s without a label", phrase.Count(r.Skipped, r.rows.unit))
 	}
 	return s
 }
@@ -52,7 +52,7 @@ const mostRows = 50
 
 // tables returns the report's tables in the order in which they are shown.
 func (r *Report) tables() []table {
-	classes := table{"classes", []string{"class", "nodes", "predicted", "precision", "recall", "F1"}, nil}
+	classes := table{"classes", []string{"class", r.Of, "predicted", "precision", "recall", "F1"}, nil}
 	if r.several {
 		classes.head = append(classes.head, "AUC")
 	}
@@ -65,14 +65,14 @@ func (r *Report) tables() []table {
 	}
 	list := []table{classes}
 	if pairs := r.confused(10); len(pairs) > 0 {
-		t := table{"most often confused", []string{"class", "predicted", "nodes", "of the class"}, nil}
+		t := table{"most often confused", []string{"class", "predicted", r.Of, "of the class"}, nil}
 		for _, p := range pairs {
 			t.rows = append(t.rows, []string{r.Classes[p[0]].Name, r.Classes[p[1]].Name, fmt.Sprint(r.Confusion[p[0]][p[1]]), fmt.Sprintf("%.1f %%", 100*float64(r.Confusion[p[0]][p[1]])/float64(r.Classes[p[0]].Nodes))})
 		}
 		list = append(list, t)
 	}
 	groups := func(name, head string, gs []Group) {
-		t := table{name, []string{head, "nodes", "accuracy"}, nil}
+		t := table{name, []string{head, r.Of, "accuracy"}, nil}
 		for _, g := range gs {
 			t.rows = append(t.rows, []string{g.Name, fmt.Sprint(g.Nodes), decimals(g.Accuracy)})
 		}
@@ -82,14 +82,17 @@ func (r *Report) tables() []table {
 	}
 	groups("accuracy by degree", "in-neighbours", r.ByDegree)
 	groups("accuracy by neighbourhood", "neighbours of its class", r.ByHomophily)
+	groups("accuracy by nodes", "nodes of the graph", r.ByNodes)
+	groups("accuracy by edges", "edges of the graph", r.ByEdges)
 	if len(r.Mistakes) > 0 {
-		t := table{"most confident mistakes", []string{"node", "class", "predicted", "probability", "in-neighbours"}, nil}
-		if !r.several {
+		t := table{"most confident mistakes", append([]string{r.rows.unit, "class", "predicted", "probability"}, r.rows.about()...), nil}
+		kin := !r.several && r.rows.whole == nil
+		if kin {
 			t.head = append(t.head, "of its class")
 		}
 		for _, m := range r.Mistakes {
-			row := []string{m.ID, m.Class, m.Predicted, decimals(m.Probability), fmt.Sprint(m.Degree)}
-			if !r.several {
+			row := append([]string{m.ID, m.Class, m.Predicted, decimals(m.Probability)}, aboutOf(m.Degree, m.Size)...)
+			if kin {
 				row = append(row, fmt.Sprintf("%d of %d", m.SameClass, m.Labelled))
 			}
 			t.rows = append(t.rows, row)
@@ -149,8 +152,8 @@ func writeTables(b *strings.Builder, tables []table) {
 // gridClasses is the largest number of classes whose confusion matrix is readable beside other charts.
 const gridClasses = 12
 
-// Figures returns the report as pictures: F1 by class, calibration, accuracy by degree and by neighbourhood, and the
-// confusion matrix, which is a picture of its own if there are more than 12 classes.
+// Figures returns the report as pictures: F1 by class, calibration, accuracy by degree and by neighbourhood, or by the size of
+// graphs, and the confusion matrix, which is a picture of its own if there are more than 12 classes.
 func (r *Report) Figures() []*figure.Figure {
 	f := figure.New(r.title()).Note(r.summary())
 	list := []*figure.Figure{f}
@@ -186,6 +189,8 @@ func (r *Report) Figures() []*figure.Figure {
 	}
 	groups("accuracy by degree", "in-neighbours, nodes", r.ByDegree)
 	groups("accuracy by neighbourhood", "share of neighbours of its class, nodes", r.ByHomophily)
+	groups("accuracy by nodes", "nodes of the graph, graphs", r.ByNodes)
+	groups("accuracy by edges", "edges of the graph, graphs", r.ByEdges)
 	return list
 }
 
@@ -220,8 +225,8 @@ func short(n int) string {
 	return fmt.Sprint(n)
 }
 
-// WriteCSV writes the predictions for every node of the dataset, also for those without a label, to a CSV file. Its
-// columns are node, id (if the dataset has ids, or [Options.IDs]), label (empty if unknown), predicted, and a column of probabilities for each
+// WriteCSV writes the predictions for every node (or graph) of the dataset, also for those without a label, to a CSV file. Its
+// columns are node (or graph), id (if the dataset has ids, or [Options.IDs]), label (empty if unknown), predicted, and a column of probabilities for each
 // class, named p:CLASS. If a node can have several classes, the columns label and predicted list their names with
 // semicolons between them. The file appears completely or not at all. For Parquet and Arrow,
 // tables.Write takes a report.
@@ -295,7 +300,7 @@ func (r *Report) Columns() (names []string, batches iter.Seq[[]any]) {
 
 // head returns the names of the columns of predictions.
 func (r *Report) head() []string {
-	head := []string{"node"}
+	head := []string{r.rows.unit}
 	if r.ids != nil {
 		head = append(head, "id")
 	}
@@ -330,10 +335,10 @@ func (r *Report) prediction(v int, p []float64) (label, predicted string) {
 	return strings.Join(is, ";"), strings.Join(said, ";")
 }
 
-// nodes counts the nodes of the report, by their type in a typed dataset.
+// nodes counts the rows of the report, nodes by their type in a typed dataset.
 func (r *Report) nodes() string {
 	if r.Type == "" {
-		return phrase.Count(r.Nodes, "node")
+		return phrase.Count(r.Nodes, r.rows.unit)
 	}
 	return phrase.Count(r.Nodes, "node") + " of type " + phrase.CleanLine(r.Type)
 }

@@ -18,9 +18,9 @@ const (
 	KindPlan       Kind = "plan"       // the number of epochs: Epochs
 	KindModel      Kind = "model"      // a network was made: Model
 	KindDevice     Kind = "device"     // the workers fall back to another device: Text
-	KindLoop       Kind = "loop"       // a loop over batches begins: Epoch, Split, Step, Steps
+	KindLoop       Kind = "loop"       // a loop over batches begins: Epoch, Split, Step, Steps, Unit
 	KindSteps      Kind = "steps"      // steps were done: Records
-	KindRate       Kind = "rate"       // the work of one rank so far: Seeds, Edges, Work, Rows, Seconds
+	KindRate       Kind = "rate"       // the work of one rank so far: Seeds (of the loop's Unit), Edges, Work, Rows, Seconds
 	KindEpoch      Kind = "epoch"      // an epoch ended: Epoch, Loss, Accuracy, Seconds, Stages
 	KindMetrics    Kind = "metrics"    // an evaluation: Epoch, Values
 	KindMetric     Kind = "metric"     // what chooses the best epoch: Metric
@@ -48,6 +48,8 @@ type Event struct {
 	Epoch, Epochs int
 	// Split is the split used for training or evaluation.
 	Split string
+	// Unit names what Seeds count if a loop goes through something else than seed nodes: "graphs", "links", "triples".
+	Unit string
 	// Step is the number of steps done in the epoch, of Steps.
 	Step, Steps int
 	Records     []Step
@@ -121,6 +123,7 @@ type (
 		Epoch    int                `json:"epoch"`
 		Epochs   int                `json:"epochs,omitempty"`
 		Split    string             `json:"split,omitempty"`
+		Unit     string             `json:"unit,omitempty"`
 		Step     int                `json:"step,omitempty"`
 		Steps    int                `json:"steps,omitempty"`
 		Records  []Step             `json:"records,omitempty"`
@@ -161,7 +164,7 @@ type (
 // finite.
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(eventJSON{
-		e.Kind, e.At, e.Total, e.Epoch, e.Epochs, e.Split, e.Step, e.Steps, e.Records, runfile.Number(e.Loss), runfile.Number(e.Accuracy),
+		e.Kind, e.At, e.Total, e.Epoch, e.Epochs, e.Split, e.Unit, e.Step, e.Steps, e.Records, runfile.Number(e.Loss), runfile.Number(e.Accuracy),
 		e.Seconds, e.Stages, e.Values, e.Metric, e.Text, e.Model, e.Seeds, e.Edges, e.Work, e.Rows, e.Done, e.Of, e.Restart, e.Time, e.Drawn,
 	})
 }
@@ -173,7 +176,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*e = Event{
-		Kind: j.Kind, At: j.At, Total: j.Total, Epoch: j.Epoch, Epochs: j.Epochs, Split: j.Split, Step: j.Step, Steps: j.Steps, Records: j.Records,
+		Kind: j.Kind, At: j.At, Total: j.Total, Epoch: j.Epoch, Epochs: j.Epochs, Split: j.Split, Unit: j.Unit, Step: j.Step, Steps: j.Steps, Records: j.Records,
 		Loss: float64(j.Loss), Accuracy: float64(j.Accuracy), Seconds: j.Seconds, Stages: j.Stages, Values: j.Values, Metric: j.Metric, Text: j.Text, Model: j.Model,
 		Seeds: j.Seeds, Edges: j.Edges, Work: j.Work, Rows: j.Rows, Done: j.Done, Of: j.Of, Restart: j.Restart, Time: j.Time, Drawn: j.Drawn,
 	}

@@ -48,8 +48,8 @@ type Result struct {
 	// Weights are the checksums of the run's files of weights, by their names.
 	Weights map[string]string
 	// SampledEdges is the number of edges that all workers sampled, and WorkerSeeds the number of
-	// seeds that each worker processed in loops over batches, both since the run was started or
-	// resumed.
+	// seeds, or of graphs and other items of the task ([Event].Unit), that each worker processed in loops over batches, both since
+	// the run was started or resumed.
 	SampledEdges int64
 	WorkerSeeds  []int64
 	// Rows counts the rows of features by source since then; nil if each worker has all rows.

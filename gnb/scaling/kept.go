@@ -1,7 +1,6 @@
 package scaling
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -20,23 +19,21 @@ type kept struct {
 	Measured [][]Point `json:"measured"` // by mode, in the order of measurement
 	Device   string    `json:"device"`
 	GPUs     int       `json:"gpus"`
+	Model    string    `json:"model"`
+	Unit     string    `json:"unit"`
 
 	file string
 }
 
 // keeping returns what an interrupted measurement of the same data, model code, settings and machine has kept, or nothing.
-func (c *Curve) keeping(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, a args, modes []mode, o Options) (*kept, error) {
-	id, err := gnb.Identify(ctx, ds, model)
-	if err != nil {
-		return nil, err
-	}
+func (c *Curve) keeping(id *runs.Identity, a settings, modes []mode, o gnb.LaunchOptions) (*kept, error) {
 	what, err := json.Marshal(struct {
 		Identity *runs.Identity
-		Args     args
+		Settings settings
 		Modes    string
 		Curve    Curve
 		Launch   []any
-	}{id, a, fmt.Sprint(modes), *c, []any{o.Device, o.Precision, o.Seed, o.VirtualRanks}})
+	}{id, a, fmt.Sprint(modes), *c, []any{o.Device, o.Precision, o.Seed, o.VirtualRanks, o.PlaneOptions}})
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +51,7 @@ func (c *Curve) keeping(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel
 		k.Measured[i] = k.Measured[i][:min(len(k.Measured[i]), c.Repeats)]
 	}
 	if k.runs() > 0 {
-		c.Device, c.GPUs = k.Device, k.GPUs
+		c.Device, c.GPUs, c.Model, c.Unit = k.Device, k.GPUs, k.Model, k.Unit
 	}
 	return k, nil
 }
@@ -71,7 +68,7 @@ func (k *kept) runs() int {
 // add keeps a measurement of a mode. Without a place to write, an interrupted curve starts anew.
 func (k *kept) add(mode int, p Point, c *Curve) {
 	k.Measured[mode] = append(k.Measured[mode], p)
-	k.Device, k.GPUs = c.Device, c.GPUs
+	k.Device, k.GPUs, k.Model, k.Unit = c.Device, c.GPUs, c.Model, c.Unit
 	b, err := json.Marshal(k)
 	if err == nil && atomicfile.MkdirAll(filepath.Dir(k.file), 0o755) == nil {
 		_ = atomicfile.WriteFile(k.file, b, 0o600)

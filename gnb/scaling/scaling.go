@@ -8,7 +8,7 @@
 // The [Curve] has a [Point] for each number of workers: the speed-up with its spread and the
 // ideal, the efficiency, the time of a step by stage, and the work that workers repeat because
 // each samples its own neighbours. In a cell, [Measure] draws it; [Curve.PNG] is the same picture
-// as a file.
+// as a file. [MeasureTask] measures what other tasks train: numbers, whole graphs, links, triples, and tasks of your own.
 //
 // # Caveats
 //
@@ -29,15 +29,13 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/boards"
 	"github.com/graphnb/graphnb/gnb/internal/device"
 	"github.com/graphnb/graphnb/gnb/internal/entry"
-	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/internal/screen"
-	"github.com/graphnb/graphnb/graphops/optim"
+	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 // Options control a measurement.
@@ -63,10 +61,37 @@ type Options struct {
 	WarmUp int
 }
 
+// How is how [MeasureTask] measures; the fields are those of [Options].
+type How struct {
+	Weak    bool // with the task's BatchPerWorker
+	Repeats int
+	Steps   int
+	WarmUp  int
+}
+
+// Task is what [MeasureTask] measures: a task of a program's own ([gnb.TaskOf]), numbers.Task, graphs.Task, links.Task or kg.Task.
+type Task[O any] interface {
+	// Name is the name of the task's program.
+	Name() string
+	// SharedOptions are those that the task shares with others, and WithLaunch returns options with others of the launch.
+	SharedOptions(o O) gnb.TrainOptions
+	WithLaunch(o O, l gnb.LaunchOptions) O
+	// Recorded returns what a run with these options records of them.
+	Recorded(ctx context.Context, ds *gnb.Dataset, o O) (json.RawMessage, error)
+	// Identify returns the identity of a dataset's content and the task's code.
+	Identify(ctx context.Context, ds *gnb.Dataset) (*runs.Identity, error)
+	// TimeSteps trains for some steps and times them.
+	TimeSteps(ctx context.Context, ds *gnb.Dataset, o O, how gnb.StepsSpec) (gnb.StepTimes, error)
+}
+
+var _ Task[int] = (*gnb.TaskOf[int])(nil)
+
 // Curve is the speed of training over the number of workers: the result of [Measure].
 type Curve struct {
 	Dataset string `json:"dataset"`
-	Model   string `json:"model"`
+	Model   string `json:"model"`          // the name of the network
+	Task    string `json:"task,omitempty"` // the name of the task's program, if it is not that of nodes
+	Unit    string `json:"unit"`           // what batches and rates count: "seeds", or for instance "graphs"
 	Weak    bool   `json:"weak"`
 	Cores   int    `json:"cores"`   // cores that this process may use
 	Threads int    `json:"threads"` // threads per worker
@@ -85,10 +110,12 @@ type Point struct {
 	Cooperative bool `json:"cooperative,omitempty"`
 	// Cores is the number of cores in use: Workers × Threads, at most Curve.Cores.
 	Cores int `json:"cores"`
-	Batch int `json:"batch"` // seeds per step over all workers
-	// Rate is the median of Rates, the seeds per second of each repeat in the order of measurement.
-	Rate  float64   `json:"seeds_per_second"`
+	Batch int `json:"batch"` // seeds, or other items (Curve.Unit), per step over all workers
+	// Rate is the median of Rates, the seeds or other items per second of each repeat in the order of measurement.
+	Rate  float64   `json:"items_per_second"`
 	Rates []float64 `json:"repeats"`
+	// SeedsPerSecond is Rate if the items are seeds.
+	SeedsPerSecond float64 `json:"seeds_per_second,omitempty"`
 	// Speedup is Rate divided by that of the first point; Low and High are the same for the slowest and the fastest
 	// repeat. Ideal is the number of cores (or GPUs) in use divided by that of the first point: the Speedup if each did
 	// as much work per second. Efficiency is Speedup/Ideal.
@@ -124,51 +151,106 @@ type Point struct {
 // When it is interrupted, the curve has the points measured until then. The same measurement, called again, measures the
 // rest: of the same data, model code and settings, in the same folder of runs. Resume: [gnb.Never] starts anew.
 func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options, workers []int) (Curve, error) {
-	var c Curve
 	if err := entry.Start(); err != nil {
-		return c, err
+		return Curve{}, err
 	}
 	if v := reflect.ValueOf(model); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return c, errors.New("scaling: Measure needs a model, such as gnb.SAGE")
+		return Curve{}, errors.New("scaling: Measure needs a model, such as gnb.SAGE")
 	}
-	if _, err := gnb.ModelByName(model.Name()); err != nil {
+	of, err := gnb.TaskOfNodes(model)
+	if err != nil {
+		return Curve{}, err
+	}
+	switch {
+	case o.Weak:
+		o.BatchPerWorker = cmp.Or(o.BatchPerWorker, 1024)
+	case o.BatchPerWorker == 0:
+		o.Batch = cmp.Or(o.Batch, 1024)
+	}
+	m := measurement[gnb.TrainOptions]{
+		of: of, ds: ds, o: o.TrainOptions, model: model.Name(), how: How{o.Weak, o.Repeats, o.Steps, o.WarmUp},
+		together: func(o gnb.TrainOptions, on bool) gnb.TrainOptions { o.Cooperative = on; return o },
+		identify: func() (*runs.Identity, error) { return gnb.Identify(ctx, ds, model) },
+	}
+	return m.measure(ctx, workers)
+}
+
+// MeasureTask is [Measure] for a task. Its options are as those of Options: Workers, RunDir, Digest and Accumulate cannot be set, nor
+// Resume but to gnb.Never, and nothing is evaluated. Batches and rates count the items of the task, such as graphs ([Curve].Unit).
+// Strong scaling divides the task's Batch, and weak scaling needs its BatchPerWorker.
+//
+// Steps over the whole graph are refused: each worker computes all of them.
+func MeasureTask[O any](ctx context.Context, ds *gnb.Dataset, task Task[O], o O, how How, workers []int) (Curve, error) {
+	if err := entry.Start(); err != nil {
+		return Curve{}, err
+	}
+	if v := reflect.ValueOf(task); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return Curve{}, errors.New("scaling: MeasureTask needs a task, such as graphs.Task")
+	}
+	m := measurement[O]{of: task, ds: ds, o: o, how: how, name: task.Name(), identify: func() (*runs.Identity, error) { return task.Identify(ctx, ds) }}
+	return m.measure(ctx, workers)
+}
+
+// measurement is what is measured: steps of a task.
+type measurement[O any] struct {
+	of       Task[O]
+	ds       *gnb.Dataset
+	o        O
+	how      How
+	name     string                     // of the task; "" for nodes
+	model    string                     // the name of the network; "" if a measurement tells
+	together func(options O, on bool) O // sets whether workers make cooperative batches; nil: they never do
+	identify func() (*runs.Identity, error)
+}
+
+func (m *measurement[O]) measure(ctx context.Context, workers []int) (c Curve, err error) {
+	shared := m.of.SharedOptions(m.o)
+	workers = slices.Sorted(slices.Values(workers))
+	if err := m.check(&shared, workers); err != nil {
 		return c, err
 	}
-	workers = slices.Sorted(slices.Values(workers))
-	a, err := o.args(ds, model, workers)
-	if err != nil {
+	a := settings{How: m.how}
+	a.Steps, a.WarmUp = cmp.Or(a.Steps, 30), cmp.Or(a.WarmUp, 5)
+	if a.Options, err = m.of.Recorded(ctx, m.ds, m.o); err != nil {
+		return c, err
+	}
+	most := slices.Max(workers)
+	if err := entry.Check("Workers", most, 1, entry.MaxWorkers()); err != nil {
 		return c, err
 	}
 	c = Curve{
-		Dataset: ds.Name(), Model: model.Name(), Weak: o.Weak, Cores: min(runtime.NumCPU(), runtime.GOMAXPROCS(0)),
-		Steps: a.Steps, Repeats: cmp.Or(o.Repeats, 5),
+		Dataset: m.ds.Name(), Model: m.model, Task: m.name, Weak: a.Weak, Cores: min(runtime.NumCPU(), runtime.GOMAXPROCS(0)),
+		Steps: a.Steps, Repeats: cmp.Or(a.Repeats, 5),
 	}
-	c.Threads = cmp.Or(o.Threads, max(1, c.Cores/slices.Max(workers)))
+	c.Threads = cmp.Or(shared.Threads, max(1, c.Cores/most))
 	var modes []mode
 	for _, n := range workers {
-		if modes = append(modes, mode{n, false}); o.Cooperative && n > 1 {
+		if modes = append(modes, mode{n, false}); m.together != nil && shared.Cooperative && n > 1 {
 			modes = append(modes, mode{n, true})
 		}
 	}
-	k, err := c.keeping(ctx, ds, model, a, modes, o)
+	id, err := m.identify()
+	if err != nil {
+		return c, err
+	}
+	k, err := c.keeping(id, a, modes, shared.LaunchOptions)
 	if err != nil {
 		return c, err
 	}
 	all := c.Repeats * len(modes)
-	if n := k.runs(); n > 0 && !o.Quiet {
+	if n := k.runs(); n > 0 && !shared.Quiet {
 		fmt.Printf("resuming an interrupted measurement: %d of %d runs are measured\n", n, all)
 	}
-	bar := screen.Progress(c.title(), int64(all), screen.BarOptions{Options: screen.Options{Quiet: o.Quiet}, Unit: "runs"})
+	bar := screen.Progress(c.title(), int64(all), screen.BarOptions{Options: screen.Options{Quiet: shared.Quiet}, Unit: "runs"})
 	bar.Add(int64(k.runs()))
 	for repeat := range c.Repeats {
-		for i, m := range modes {
+		for i, mode := range modes {
 			if repeat < len(k.Measured[i]) {
 				continue
 			}
-			a.Count = repeat == 0 // the counts are the same every time
-			a.Cooperative = m.cooperative
+			spec := gnb.StepsSpec{WarmUp: a.WarmUp, Steps: a.Steps, Workers: most, Count: repeat == 0} // the counts are the same every time
 			var p Point
-			if p, err = c.measure(ctx, ds, a, o, m.workers); err != nil {
+			if p, err = m.point(ctx, &c, &shared.LaunchOptions, mode, spec); err != nil {
 				break
 			}
 			k.add(i, p, &c)
@@ -186,7 +268,7 @@ func Measure(ctx context.Context, ds *gnb.Dataset, model gnb.AnyModel, o Options
 	case errors.Is(err, gnb.ErrInterrupted) || ctx.Err() != nil:
 		err = fmt.Errorf("scaling: the measurement was interrupted after %d of %d runs; run it again to continue: %w", k.runs(), all, err)
 	}
-	if err == nil && !o.Quiet {
+	if err == nil && !shared.Quiet {
 		_ = boards.ShowScaling(c.picture(), c.String()) // a broken display does not fail the measurement
 	}
 	return c, err
@@ -198,93 +280,62 @@ type mode struct {
 	cooperative bool
 }
 
-// args is the argument of the measuring program: part of the argument of gnb.Train, and the
-// options of the measurement.
-type args struct {
-	Model string
-	gnb.TrainOptions
-	Virtual       int
-	WarmUp, Steps int
-	Count         bool
+// settings determine a measurement: the recorded options of the task, and how it is measured.
+type settings struct {
+	How
+	Options json.RawMessage
 }
 
-// args checks the options and the numbers of workers, which ascend.
-func (o Options) args(ds *gnb.Dataset, model gnb.AnyModel, workers []int) (args, error) {
-	var a args
+// check checks the options and the numbers of workers, which ascend.
+func (m *measurement[O]) check(o *gnb.TrainOptions, workers []int) error {
 	if err := cmp.Or(
-		entry.Check("Repeats", o.Repeats, 1, math.MaxInt32), entry.Check("Steps", o.Steps, 1, math.MaxInt32), entry.Check("WarmUp", o.WarmUp, 1, math.MaxInt32),
+		entry.Check("Repeats", m.how.Repeats, 1, math.MaxInt32), entry.Check("Steps", m.how.Steps, 1, math.MaxInt32), entry.Check("WarmUp", m.how.WarmUp, 1, math.MaxInt32),
 	); err != nil {
-		return a, err
+		return err
 	}
 	switch {
+	case m.ds == nil:
+		return errors.New("scaling: a measurement needs a dataset; get one from gnb.Load")
 	case len(workers) == 0:
-		return a, errors.New("scaling: Measure needs the numbers of workers to measure, such as []int{1, 2, 4}")
+		return errors.New("scaling: Measure needs the numbers of workers to measure, such as []int{1, 2, 4}")
 	case workers[0] < 1 || len(slices.Compact(slices.Clone(workers))) != len(workers):
-		return a, fmt.Errorf("scaling: Measure takes different numbers of workers of 1 or more, and got %v", workers)
+		return fmt.Errorf("scaling: Measure takes different numbers of workers of 1 or more, and got %v", workers)
 	case o.Workers != 0 || o.RunDir != "" || o.Resume != "" && o.Resume != gnb.Never || o.Digest || o.Accumulate > 1:
-		return a, errors.New("scaling: Measure starts short runs of its own: leave Workers, RunDir, Resume (but Never), Digest and Accumulate out of its options")
-	case o.Weak && o.Batch > 0:
-		return a, fmt.Errorf("scaling: Batch (%d, over all workers) cannot stay the same in weak scaling; set BatchPerWorker", o.Batch)
-	case !o.Weak && o.BatchPerWorker > 0:
-		return a, fmt.Errorf("scaling: BatchPerWorker (%d) cannot stay the same in strong scaling; set Batch, over all workers, or Weak", o.BatchPerWorker)
+		return errors.New("scaling: Measure starts short runs of its own: leave Workers, RunDir, Resume (but Never), Digest and Accumulate out of its options")
+	case m.how.Weak && o.Batch > 0:
+		return fmt.Errorf("scaling: Batch (%d, over all workers) cannot stay the same in weak scaling; set BatchPerWorker", o.Batch)
+	case m.how.Weak && o.BatchPerWorker == 0:
+		return errors.New("scaling: weak scaling gives each worker a batch of the same size; set BatchPerWorker (--batch-per-worker)")
+	case !m.how.Weak && o.BatchPerWorker > 0:
+		return fmt.Errorf("scaling: BatchPerWorker (%d) cannot stay the same in strong scaling; set Batch, over all workers, or Weak", o.BatchPerWorker)
 	}
-	if o.Weak {
-		o.BatchPerWorker = cmp.Or(o.BatchPerWorker, 1024)
-	} else {
-		o.Batch = cmp.Or(o.Batch, 1024)
-	}
-	raw, err := o.Recorded(ds, model)
-	if err == nil {
-		err = json.Unmarshal(raw, &a)
-	}
-	if err != nil {
-		return a, err
-	}
-	ids, err := ds.Split("train")
-	if err != nil {
-		return a, err
-	}
-	most := slices.Max(workers)
-	if err := entry.Check("Workers", most, 1, entry.MaxWorkers()); err != nil {
-		return a, err
-	}
-	if len(ids) < most || o.Weak && len(ids) < most*max(1, o.VirtualRanks)*o.BatchPerWorker {
-		return a, fmt.Errorf("scaling: %s has %d nodes to train on, too few for a batch of %d workers; take fewer workers or a smaller batch", ds.Name(), len(ids), most)
-	}
-	a.Virtual, a.WarmUp, a.Steps = max(1, o.VirtualRanks), cmp.Or(o.WarmUp, 5), cmp.Or(o.Steps, 30)
-	return a, nil
+	return nil
 }
 
-// measure runs the steps once with n workers, and records the device.
-func (c *Curve) measure(ctx context.Context, ds *gnb.Dataset, a args, o Options, n int) (Point, error) {
-	run, err := gnb.Launch(ctx, program, a, gnb.LaunchOptions{
-		Data:         ds,
-		Scratch:      true,
-		Workers:      n,
-		VirtualRanks: o.VirtualRanks,
-		Threads:      c.Threads,
-		Device:       o.Device,
-		Precision:    o.Precision,
-		Seed:         o.Seed,
-		Quiet:        true,
-	})
-	if err != nil {
-		return Point{}, fmt.Errorf("scaling: measuring %d workers: %w", n, err)
+// point times the steps once in a mode, and records the device, the network and the unit.
+func (m *measurement[O]) point(ctx context.Context, c *Curve, l *gnb.LaunchOptions, mode mode, how gnb.StepsSpec) (Point, error) {
+	o := m.o
+	if m.together != nil {
+		o = m.together(o, mode.cooperative)
 	}
-	if c.Device = run.Config.Device; c.Device == "cuda" {
+	launch := *l
+	launch.Workers, launch.Threads = mode.workers, c.Threads
+	t, err := m.of.TimeSteps(ctx, m.ds, m.of.WithLaunch(o, launch), how)
+	if err != nil {
+		return Point{}, fmt.Errorf("scaling: measuring %d workers: %w", mode.workers, err)
+	}
+	c.Model, c.Unit = cmp.Or(t.Model, c.Model), t.Unit
+	if c.Device = t.Device; c.Device == "cuda" {
 		if c.GPUs, err = device.Count(); err != nil {
 			return Point{}, err
 		}
 	}
-	v := run.Value
 	p := Point{
-		Workers: n, Cooperative: a.Cooperative, Moved: v("moved"), Batch: int(v("batch")), Rate: v("seeds") / v("seconds"), Seconds: v("seconds") / float64(a.Steps), Stages: map[string]float64{},
-		Edges: v("edges"), UniqueEdges: v("unique_edges"), Rows: v("rows"), UniqueRows: v("unique_rows"), PeakMemory: run.Result.PeakMemory,
+		Workers: mode.workers, Cooperative: mode.cooperative, Moved: t.Moved, Batch: t.Batch, Rate: float64(t.Items) / t.Seconds, Seconds: t.Seconds / float64(how.Steps), Stages: map[string]float64{},
+		Edges: t.Counts.Edges, UniqueEdges: t.Counts.UniqueEdges, Rows: t.Counts.Rows, UniqueRows: t.Counts.UniqueRows, PeakMemory: t.Memory,
 	}
-	for _, s := range runfile.Stages {
-		if x := v("stage." + s); x > 0 {
-			p.Stages[s] = x / float64(a.Steps)
-		}
+	for s, x := range t.Stages {
+		p.Stages[s] = x / float64(how.Steps)
 	}
 	return p, nil
 }
@@ -303,6 +354,9 @@ func (c *Curve) fill(measured [][]Point) {
 		p.Cores = min(p.Workers*c.Threads, c.Cores)
 		for _, r := range repeats {
 			p.Rates = append(p.Rates, r.Rate)
+		}
+		if c.Unit == "seeds" {
+			p.SeedsPerSecond = p.Rate
 		}
 		base := p
 		if len(c.Points) > 0 {
@@ -339,76 +393,6 @@ func ratio(a, b float64) float64 {
 	}
 	return a / b
 }
-
-// program trains as gnb.Train does and times the steps after the warm-up. The clock starts and stops at the end of
-// a step, when all ranks have just met and a device has delivered the step's loss.
-var program = gnb.Program("gnb.scaling", func(w *gnb.Worker, a args) error {
-	ids, err := w.Dataset().Split("train")
-	if err != nil {
-		return err
-	}
-	net := w.Network(a.Model, a.Config(w.Dataset(), w.Dataset().Classes()))
-	opt := w.Optimizer(net, optim.NewAdam(optim.AdamOptions{LR: a.LR, WeightDecay: a.WeightDecay})).Clip(a.ClipNorm)
-	loader := w.LoaderOf(a.SamplerOptions, a.OptimizerOptions)
-	loader.Cooperative = a.Cooperative
-	var (
-		seeds         int
-		start         time.Time
-		took          time.Duration
-		before, after map[string]time.Duration
-	)
-	all := a.WarmUp + a.Steps
-	for done := 0; done < all; {
-		loader.MaxSteps = all - done
-		for b := range w.Batches("train", loader) {
-			w.Step(b.Loss(net.Forward(b)), opt)
-			if start != (time.Time{}) {
-				seeds += len(b.Seeds)
-			}
-			if !b.EndsStep {
-				continue
-			}
-			if done++; done == a.WarmUp || done == all {
-				w.EpochLoss()
-			}
-			switch done {
-			case a.WarmUp:
-				start, before = time.Now(), w.StageTimes()
-			case all:
-				took, after = time.Since(start), w.StageTimes()
-			}
-		}
-	}
-	sums := []float64{float64(seeds), took.Seconds(), float64(w.Moved()) / float64(all)}
-	for _, s := range runfile.Stages {
-		sums = append(sums, (after[s] - before[s]).Seconds())
-	}
-	w.AllReduce(sums)
-	world := float64(w.World())
-	w.Result("seeds", sums[0])
-	w.Result("seconds", sums[1]/world)
-	for i, s := range runfile.Stages {
-		w.Result("stage."+s, sums[3+i]/world)
-	}
-	w.Result("moved", sums[2])
-	batch := a.Batch
-	if batch == 0 {
-		batch = a.BatchPerWorker * w.World() * a.Virtual
-	}
-	batch = min(batch, len(ids))
-	w.Result("batch", float64(batch))
-	if !a.Count {
-		return nil
-	}
-	loader.MaxSteps = 0
-	steps := min(a.Steps, (len(ids)+batch-1)/batch)
-	counts := w.CountRepeated(loader, steps)
-	w.Result("edges", counts.Edges/float64(steps))
-	w.Result("rows", counts.Rows/float64(steps))
-	w.Result("unique_edges", counts.UniqueEdges/float64(steps))
-	w.Result("unique_rows", counts.UniqueRows/float64(steps))
-	return nil
-})
 
 // stageTime is the part of a step's time spent in one stage.
 type stageTime struct {

@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ func (c Curve) title() string {
 	if c.Weak {
 		kind = "weak"
 	}
-	return fmt.Sprintf("%s scaling of %s on %s", kind, c.Model, c.Dataset)
+	return fmt.Sprintf("%s scaling of %s on %s", kind, cmp.Or(c.Model, strings.TrimPrefix(c.Task, "gnb.")), c.Dataset)
 }
 
 // machine describes the machine on which the curve was measured.
@@ -45,7 +46,7 @@ func (c Curve) String() string {
 	base := c.Points[0]
 	_, what := c.units(base.Workers)
 	together := slices.ContainsFunc(c.Points, func(p Point) bool { return p.Cooperative })
-	fmt.Fprint(w, "workers\t"+what+"s\tbatch\tseeds/s\tspeed-up\tlow\thigh\tideal\tms/step\tedges×\trows×\t")
+	fmt.Fprint(w, "workers\t"+what+"s\tbatch\t"+cmp.Or(phrase.CleanLine(c.Unit), "seeds")+"/s\tspeed-up\tlow\thigh\tideal\tms/step\tedges×\trows×\t")
 	if together {
 		fmt.Fprint(w, "MB moved\t")
 	}

@@ -19,10 +19,6 @@ import (
 // This file reads tables of many graphs: a table of graphs, whose rows have ids, labels, targets and splits as those of nodes have,
 // and a column of kind Graph in the tables of nodes and, if ids are only unique within a graph, of edges.
 
-// GraphNames is the name of the file, in the directory of a dataset of many graphs that was made of tables, with the original id of
-// each graph, one a line.
-const GraphNames = "names.graph.txt"
-
 // graphColumns are the names of a column of kind Graph, and of the ids of a table of graphs.
 var graphColumns = []string{"graph", "graphid", "molecule", "moleculeid", "mol", "molid"}
 

@@ -56,7 +56,7 @@ func TestGraphs(t *testing.T) {
 	if got := ds.Graph.InNeighbors(3); !slices.Equal(got, []int32{4}) {
 		t.Errorf("node 1 of graph a has the neighbours %v", got)
 	}
-	if names, err := dataset.ReadNames(ds.Dir(), GraphNames); err != nil || !slices.Equal(names, []string{"b", "a", "c"}) {
+	if names, err := dataset.ReadNames(ds.Dir(), dataset.GraphNamesFile); err != nil || !slices.Equal(names, []string{"b", "a", "c"}) {
 		t.Errorf("the graphs' ids are %v (%v)", names, err)
 	}
 	for _, want := range []string{"sorted by the order of their graphs", "no node has the id", `the column "name" has another value for most graphs`, `the target "activity" is missing; these graphs`} {

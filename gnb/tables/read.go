@@ -653,7 +653,7 @@ func finish(ctx context.Context, dir string, d *dataset.Dataset, r *Recipe, all 
 	fill := func(tmp string) error {
 		for _, n := range all {
 			if n.within != nil {
-				if err := n.within.graphs.writeIDs(filepath.Join(tmp, GraphNames)); err != nil {
+				if err := n.within.graphs.writeIDs(filepath.Join(tmp, dataset.GraphNamesFile)); err != nil {
 					return err
 				}
 			}

@@ -156,7 +156,7 @@ func (d *Dataset) checkGraphAnswers(r *reading) error {
 	if err := d.checkGraphOffsets(r); err != nil {
 		return err
 	}
-	g := d.namedGraphs()
+	g := d.NamedGraphs()
 	for _, check := range []func(*reading) error{g.checkLabels, g.checkMultiLabels, g.checkTargets, g.checkFeatures, g.checkSparse, g.checkSplits} {
 		if err := check(r); err != nil {
 			return fmt.Errorf("%w (of graphs, in the files named graph_…)", err)
@@ -165,8 +165,8 @@ func (d *Dataset) checkGraphAnswers(r *reading) error {
 	return nil
 }
 
-// namedGraphs returns Graphs with what errors name.
-func (d *Dataset) namedGraphs() *Dataset {
+// NamedGraphs returns a view of Graphs with the name of the dataset, the number of graphs and the directory, which errors name.
+func (d *Dataset) NamedGraphs() *Dataset {
 	g := *d.Graphs
 	g.Meta.NumNodes, g.Meta.Name, g.dir = d.NumGraphs(), d.Meta.Name, d.dir
 	g.Meta.OverlappingSplits = g.Meta.OverlappingSplits || d.Meta.OverlappingSplits

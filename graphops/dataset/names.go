@@ -109,6 +109,23 @@ func NamesFile(nodeType string) string {
 	return "names." + nodeType + ".txt"
 }
 
+// GraphNamesFile is the name of the file, in the directory of a dataset of many graphs that was made of tables, with the original
+// id of each graph, one a line.
+const GraphNamesFile = "names.graph.txt"
+
+// GraphIDs returns the original ids of the graphs of a dataset of many, in the order of their numbers: those of the tables that
+// the dataset was made of. The error for a dataset without them wraps fs.ErrNotExist. Cost: reading the file.
+func (d *Dataset) GraphIDs() ([]string, error) {
+	if d.dir == "" || d.GraphOffsets == nil {
+		return nil, fmt.Errorf("dataset: %s has no original ids of graphs: %w", d.Name(), fs.ErrNotExist)
+	}
+	names, err := ReadNames(d.dir, GraphNamesFile)
+	if err == nil && len(names) != d.NumGraphs() {
+		err = fmt.Errorf("dataset: %s has %d ids of %d graphs", filepath.Join(d.dir, GraphNamesFile), len(names), d.NumGraphs())
+	}
+	return names, err
+}
+
 // IDs returns the original ids of the nodes, in the order of their numbers: those of the tables that the dataset was
 // made of. The error for a dataset without them wraps fs.ErrNotExist. Cost: reading the file.
 func (d *Dataset) IDs() ([]string, error) {

@@ -3,17 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
-	"path/filepath"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/outfile"
 	"github.com/graphnb/graphnb/gnb/graphs"
 	"github.com/graphnb/graphnb/gnb/runs"
-	"github.com/graphnb/graphnb/gnb/tables"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
@@ -74,15 +71,9 @@ func inferGraphs(ctx context.Context, out *cli.Output, run *runs.Run, ds *gnb.Da
 
 // idsOfGraphs returns the original ids of the graphs of a dataset that was made of tables, nil for another.
 func idsOfGraphs(ds *gnb.Dataset) ([]string, error) {
-	if ds.Dir() == "" {
+	ids, err := ds.GraphIDs()
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	}
-	ids, err := dataset.ReadNames(ds.Dir(), tables.GraphNames)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err == nil && len(ids) != ds.NumGraphs():
-		err = fmt.Errorf("gnb infer: %s has %d ids of %d graphs", filepath.Join(ds.Dir(), tables.GraphNames), len(ids), ds.NumGraphs())
 	}
 	return ids, err
 }

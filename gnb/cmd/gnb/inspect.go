@@ -75,7 +75,7 @@ func runInspect(ctx context.Context, args []string, out *cli.Output) error {
 		return err
 	}
 	defer ds.Close()
-	if err := noTriples(ds, "inspect"); err != nil {
+	if err := noTriples(ds, "inspect", "gnb train --task triples trains one, and prints what it takes"); err != nil {
 		return err
 	}
 	e, err := inspect.Batch(ctx, ds, seeds, o)

@@ -15,27 +15,37 @@ import (
 var planCommand = cli.Command{Name: "plan", Summary: "predict memory, bytes and time of training before it runs", Run: runPlan}
 
 func runPlan(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("DATASET", "Predicts what gnb train with the same flags takes: the memory of each worker, the bytes of a batch by stage and by source, and the time of a step, also with other numbers of workers and in other modes. Times are measured: workers train some steps for about a second, in each way.")
+	t, err := chosenTask(args)
+	if err != nil {
+		return err
+	}
+	fs := out.Flags("DATASET", "Predicts what gnb train with the same flags takes: the memory of each worker, the bytes of a batch by stage and by source, and the time of a step, also with other numbers of workers and in other modes. Times are measured: workers train some steps for about a second, in each way. These are the flags of --task "+t.name+".")
 	var (
-		o     options.Nodes
 		gpu   = fs.String("gpu-memory", "", "plan for GPUs with `24GB` free, here or not")
 		hosts = fs.Int("machines", 0, "machines that have the workers (default one)")
 		net   = fs.String("network", "", "network between machines: `10Gbit/s,0.1ms`, or measure:HOST:PORT")
 	)
-	options.Bind(fs, &o, notPlanned...)
-	options.SplitFlag(fs)
+	t.flags(fs, notPlanned...)
 	options.Verify(out, fs)
+	if err := t.strange(fs, args); err != nil {
+		return err
+	}
 	rest, err := out.Parse(fs, args, 1, 1)
 	if err != nil {
 		return err
 	}
-	m, ds, err := o.Load(ctx, out, fs, rest[0])
+	if err := t.checkRead(fs, nil); err != nil {
+		return err
+	}
+	ds, err := t.load(ctx, out, fs, rest[0])
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	if err := noTriples(ds, "plan"); err != nil {
-		return err
+	if t.name == taskNames[0] {
+		if err := noTriples(ds, "plan without --task", "gnb plan --task triples plans one"); err != nil {
+			return err
+		}
 	}
 	if *gpu != "" {
 		free, err := phrase.ParseBytes(*gpu)
@@ -51,11 +61,11 @@ func runPlan(ctx context.Context, args []string, out *cli.Output) error {
 		}
 		ctx = plan.Over(ctx, n)
 	}
-	if err := onMachines(&o.LaunchOptions, *hosts, *gpu != ""); err != nil {
+	if err := onMachines(t.launch, *hosts, *gpu != ""); err != nil {
 		return err
 	}
-	o.Quiet = out.JSON
-	p, err := gnb.Plan(ctx, ds, m, o.TrainOptions)
+	t.launch.Quiet = out.JSON
+	p, err := t.plan(ctx, ds)
 	if err != nil {
 		return err
 	}

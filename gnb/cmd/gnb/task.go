@@ -15,7 +15,9 @@ import (
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/numbers"
+	"github.com/graphnb/graphnb/gnb/plan"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/gnb/scaling"
 	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/metrics"
@@ -46,6 +48,10 @@ type task struct {
 	// finish finishes the options of a trial of a sweep, and search searches: trial returns the task with a trial's options.
 	finish func(fs *flag.FlagSet, ds *dataset.Dataset) error
 	search func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, o sweep.Options) (*sweep.Study, error)
+	// scale measures the speed with numbers of workers.
+	scale func(ctx context.Context, ds *dataset.Dataset, how scaling.How, workers []int) (scaling.Curve, error)
+	// plan predicts what training takes.
+	plan func(ctx context.Context, ds *dataset.Dataset) (*plan.Plan, error)
 }
 
 // taskNames are the names of the tasks, the default first.
@@ -77,7 +83,13 @@ func newTask(name string) (*task, error) {
 				return gnb.Train(ctx, ds, model, o.TrainOptions)
 			},
 			finish: func(fs *flag.FlagSet, ds *dataset.Dataset) error { _, err := o.Finish(fs, ds); return err },
-			hint:   func(ds *dataset.Dataset) string { return o.RecipeHint(ds, model.Name()) },
+			scale: func(ctx context.Context, ds *dataset.Dataset, how scaling.How, workers []int) (scaling.Curve, error) {
+				return scaling.Measure(ctx, ds, model, scaling.Options{TrainOptions: o.TrainOptions, Weak: how.Weak, Repeats: how.Repeats, Steps: how.Steps, WarmUp: how.WarmUp}, workers)
+			},
+			plan: func(ctx context.Context, ds *dataset.Dataset) (*plan.Plan, error) {
+				return gnb.Plan(ctx, ds, model, o.TrainOptions)
+			},
+			hint: func(ds *dataset.Dataset) string { return o.RecipeHint(ds, model.Name()) },
 			search: func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
 				return sweep.Run(ctx, ds, model, func(t *sweep.Trial) gnb.TrainOptions { return trial(t).options.(*options.Nodes).TrainOptions }, so)
 			},
@@ -120,6 +132,8 @@ func always(m gnb.Metric) func(*dataset.Dataset) gnb.Metric {
 // trainable is a task of a package beside gnb.
 type trainable[O any] interface {
 	sweep.Task[O]
+	scaling.Task[O]
+	Plan(ctx context.Context, ds *dataset.Dataset, o O) (*plan.Plan, error)
 	OptionsOf(run *runs.Run) (O, error)
 }
 
@@ -142,6 +156,10 @@ func taskFrom[O any](name string, o *O, l *gnb.LaunchOptions, e *gnb.EvaluationO
 	t.finish = func(fs *flag.FlagSet, _ *dataset.Dataset) error { finish(fs); return nil }
 	t.search = func(ctx context.Context, ds *dataset.Dataset, trial func(*sweep.Trial) *task, so sweep.Options) (*sweep.Study, error) {
 		return sweep.RunTask(ctx, ds, of, func(s *sweep.Trial) O { return *trial(s).options.(*O) }, so)
+	}
+	t.plan = func(ctx context.Context, ds *dataset.Dataset) (*plan.Plan, error) { return of.Plan(ctx, ds, *o) }
+	t.scale = func(ctx context.Context, ds *dataset.Dataset, how scaling.How, workers []int) (scaling.Curve, error) {
+		return scaling.MeasureTask(ctx, ds, of, *o, how, workers)
 	}
 	return t
 }
@@ -202,6 +220,15 @@ func (t *task) checkRead(fs *flag.FlagSet, old *runs.Run) error {
 		return cli.Usagef("another word of the command reads as --resume; write the values of other flags with an equals sign, as in --title=TEXT")
 	}
 	return nil
+}
+
+// chosenTask returns the task that the arguments of a command without runs choose.
+func chosenTask(args []string) (*task, error) {
+	name, chosen := argument(args, "task")
+	if !chosen {
+		name = taskNames[0]
+	}
+	return newTask(name)
 }
 
 // taskOf returns the task that the arguments choose, or that of the run to resume, and this run; nil for a new run.

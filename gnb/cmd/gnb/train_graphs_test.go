@@ -53,6 +53,7 @@ func TestTrainGraphs(t *testing.T) {
 	}
 	do("40 graphs", "data", "convert", "raw", "small", "--undirected")
 	do("val_mae", "train", "small", "--task", "graphs", "--epochs", "3", "--workers", "2", "--run", "runs/one", "--json")
+	do("graphs/s", "train", "small", "--task", "graphs", "--epochs", "2", "--run", "runs/shown")
 	do("m", "infer", "small", "--run", "runs/one", "--out", "answers.csv")
 	text, err := os.ReadFile("answers.csv")
 	if err != nil {
@@ -63,6 +64,8 @@ func TestTrainGraphs(t *testing.T) {
 		t.Errorf("the answers are %d lines: %q …", len(lines), lines[:2])
 	}
 	do("val_mae", "sweep", "small", "--task", "graphs", "--epochs", "2", "--param", "pool=sum,mean")
+	do(" graphs, ", "plan", "small", "--task", "graphs", "--workers", "2")
+	refused("--machines", "plan", "small", "--task", "graphs", "--workers", "2", "--machines", "2")
 	refused("labels", "train", "small")
 	refused("--pool is for graphs", "train", "karate", "--pool", "sum")
 	refused("one graph, not a dataset of many", "train", "karate", "--task", "graphs")

@@ -75,9 +75,15 @@ func TestTrainTriples(t *testing.T) {
 			t.Errorf("gnb infer %s: status %d, %s, want %q", c.args, status, stderr, c.want)
 		}
 	}
-	for _, command := range []string{"plan", "inspect"} {
+	for _, command := range []string{"plan", "inspect"} { // of nodes
 		if status, _, stderr := gnbRun(t, dir, command, data); status == 0 || !strings.Contains(stderr, "does not know models of triples") {
 			t.Errorf("gnb %s: status %d, %s", command, status, stderr)
 		}
+	}
+	if status, stdout, stderr := gnbRun(t, dir, "plan", data, "--task", "triples"); status != 0 || !strings.Contains(stdout, " triples, ") {
+		t.Errorf("a plan: status %d\n%s%s", status, stdout, stderr)
+	}
+	if status, stdout, stderr := gnbRun(t, dir, "scaling", data, "--task", "triples", "--workers", "1", "--repeats", "1", "--steps", "2"); status != 0 || !strings.Contains(stdout, "triples/s") {
+		t.Errorf("a scaling curve: status %d\n%s%s", status, stdout, stderr)
 	}
 }

@@ -61,8 +61,8 @@ type StageShare struct {
 
 // Worker is the row of one worker process.
 type Worker struct {
-	Rank, Epoch, Step        int // Epoch and Step count from 1; 0 is "not yet"
-	SeedsPerSec, EdgesPerSec float64
+	Rank, Epoch, Step        int          // Epoch and Step count from 1; 0 is "not yet"
+	SeedsPerSec, EdgesPerSec float64      // seeds, or what Snapshot.Counted names
 	Stages                   []StageShare // in the order they are drawn
 	Stage                    string       // the worker's current stage
 	RSS                      int64        // bytes; 0 is unknown
@@ -83,6 +83,7 @@ type Snapshot struct {
 	// done in it, of Steps. Progress is (Epoch-1 + Step/Steps) / Epochs.
 	Epoch, Epochs, Step, Steps int
 	Unit                       string        // name of a step; "" means "step"
+	Counted                    string        // what SeedsPerSec of workers count, such as "graphs"; "" means seeds
 	Elapsed, Left              time.Duration // Left 0: unknown
 
 	Loss    []chart.Point // by step of the whole run, ascending, any length; NaN and Inf are gaps

@@ -113,7 +113,7 @@ func epochLine(s *Snapshot, epoch int) string {
 		}
 	}
 	if seeds, _, _ := s.totals(); seeds > 0 {
-		b.WriteString("  " + screen.Number(seeds) + " seeds/s")
+		b.WriteString("  " + screen.Number(seeds) + " " + s.perSec())
 	}
 	if s.Elapsed > 0 {
 		b.WriteString("  " + screen.Elapsed(s.Elapsed))

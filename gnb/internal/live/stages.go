@@ -116,7 +116,7 @@ func workersHTML(b *strings.Builder, s *Snapshot) {
 	names, mean := stages(s.Workers)
 	colors := stageStyle(names)
 	b.WriteString(screen.TableHead("width:100%"))
-	h := []string{screen.Head(screen.NumberStyle, "worker"), screen.Head(screen.NumberStyle, "epoch"), screen.Head(screen.NumberStyle, "step"), screen.Head(screen.NumberStyle, "seeds/s"), screen.Head(screen.NumberStyle, "edges/s")}
+	h := []string{screen.Head(screen.NumberStyle, "worker"), screen.Head(screen.NumberStyle, "epoch"), screen.Head(screen.NumberStyle, "step"), screen.Head(screen.NumberStyle, screen.Escape(s.perSec())), screen.Head(screen.NumberStyle, "edges/s")}
 	if len(names) > 0 {
 		h = append(h, screen.Cell(screen.TextStyle+";width:45%", stageHead(s.Workers)))
 	}

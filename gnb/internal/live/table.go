@@ -88,7 +88,7 @@ func speedEntries(s *Snapshot) []entry {
 	}
 	if seeds, edges, rss := s.totals(); len(s.Workers) > 0 {
 		if seeds > 0 {
-			add("throughput", fmt.Sprintf("%s seeds/s, %s edges/s", screen.Number(seeds), screen.Number(edges)))
+			add("throughput", fmt.Sprintf("%s %s, %s edges/s", screen.Number(seeds), s.perSec(), screen.Number(edges)))
 		}
 		if rss > 0 {
 			add("memory", phrase.Bytes(rss))
@@ -167,7 +167,7 @@ func tableHTML(id string, s *Snapshot, log []string, areas string) string {
 		names, mean := stages(s.Workers)
 		colors := stageStyle(names)
 		const gap = ";padding-top:8px"
-		screen.Row(&b, true, screen.Head(screen.TextStyle+gap, "worker"), screen.Head(screen.NumberStyle+gap, "seeds/s"), screen.Head(screen.NumberStyle+gap, "edges/s"),
+		screen.Row(&b, true, screen.Head(screen.TextStyle+gap, "worker"), screen.Head(screen.NumberStyle+gap, screen.Escape(s.perSec())), screen.Head(screen.NumberStyle+gap, "edges/s"),
 			screen.Head(screen.NumberStyle+gap, "memory"), screen.Head(screen.TextStyle+gap+";width:60%", "time by stage"))
 		row := func(name string, w *Worker) {
 			screen.Row(&b, false, screen.Cell(screen.TextStyle, name), screen.Cell(screen.NumberStyle, screen.Rate(w.SeedsPerSec)), screen.Cell(screen.NumberStyle, screen.Rate(w.EdgesPerSec)),
@@ -218,7 +218,7 @@ func tablePlain(s *Snapshot, log []string) string {
 	}
 	rows, rest := workerRows(s)
 	for _, w := range rows {
-		fmt.Fprintf(&b, "worker %s: %s seeds/s, %s edges/s, %s", w.name, screen.Rate(w.SeedsPerSec), screen.Rate(w.EdgesPerSec), screen.Memory(w.RSS))
+		fmt.Fprintf(&b, "worker %s: %s %s, %s edges/s, %s", w.name, screen.Rate(w.SeedsPerSec), s.perSec(), screen.Rate(w.EdgesPerSec), screen.Memory(w.RSS))
 		for _, st := range w.Stages {
 			fmt.Fprintf(&b, ", %s %s", screen.OneLine(st.Name), screen.SharePercent(st.Share))
 		}

@@ -114,7 +114,7 @@ func facts(s *Snapshot) []fact {
 		}
 	}
 	if seeds, _, _ := s.totals(); seeds > 0 {
-		add(screen.Number(seeds) + " seeds/s")
+		add(screen.Number(seeds) + " " + s.perSec())
 	}
 	if busy := gpusBusy(s); busy != "" {
 		add(busy)
@@ -226,7 +226,7 @@ func summary(s *Snapshot) []string {
 		}
 	}
 	if seeds, _, _ := s.totals(); seeds > 0 {
-		b.WriteString(", " + screen.Number(seeds) + " seeds/s")
+		b.WriteString(", " + screen.Number(seeds) + " " + s.perSec())
 	}
 	if s.Elapsed > 0 {
 		b.WriteString(", " + screen.Elapsed(s.Elapsed))

@@ -88,7 +88,7 @@ func workersText(s *Snapshot) string {
 	var parts []string
 	if len(seeds) > 0 {
 		slices.Sort(seeds)
-		parts = append(parts, fmt.Sprintf("%s to %s seeds/s, %s at the median", screen.Number(seeds[0]), screen.Number(seeds[len(seeds)-1]), screen.Number(seeds[len(seeds)/2])))
+		parts = append(parts, fmt.Sprintf("%s to %s %s, %s at the median", screen.Number(seeds[0]), screen.Number(seeds[len(seeds)-1]), s.perSec(), screen.Number(seeds[len(seeds)/2])))
 	}
 	if len(waits) > 0 {
 		parts = append(parts, fmt.Sprintf("waiting for others %s to %s of the time", screen.SharePercent(slices.Min(waits)), screen.SharePercent(slices.Max(waits))))
@@ -103,6 +103,9 @@ func workersText(s *Snapshot) string {
 	}
 	return strings.Join(screen.NonEmpty(screen.Plural(len(ws), "worker"), strings.Join(parts, "; ")), ": ")
 }
+
+// perSec is the unit of the workers' rates: seeds/s, or for instance graphs/s.
+func (s *Snapshot) perSec() string { return cmp.Or(screen.OneLine(s.Counted), "seeds") + "/s" }
 
 // totals returns the sums of the workers' rates and of their memory (rss).
 func (s *Snapshot) totals() (seeds, edges float64, rss int64) {

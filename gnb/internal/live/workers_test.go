@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/graphnb/graphnb/gnb/internal/screen"
 )
@@ -67,5 +68,20 @@ func TestManyWorkersAtTheStart(t *testing.T) {
 	s.Workers[7].SeedsPerSec = 5
 	if rows, rest := workerRows(&s); len(rows) != 2 || rows[1].Worker != &s.Workers[7] || rest != "40 workers: 5 to 5 seeds/s, 5 at the median" {
 		t.Errorf("%v and %q", rows, rest)
+	}
+}
+
+// All forms of the panel name what the rates count.
+func TestRatesHaveTheirUnit(t *testing.T) {
+	s := Snapshot{Title: "molecules", Epoch: 1, Epochs: 2, Elapsed: 10 * time.Second, Counted: "graphs"}
+	for i := range 20 {
+		s.Workers = append(s.Workers, Worker{Rank: i, SeedsPerSec: 7, EdgesPerSec: 70})
+	}
+	var b strings.Builder
+	workersHTML(&b, &s)
+	for name, text := range map[string]string{"panel": b.String(), "progress": ProgressLine(&s), "epoch": epochLine(&s, 1), "table": tableHTML("id", &s, nil, ""), "text": tablePlain(&s, nil), "summary": summary(&s)[0], "workers": workersText(&s)} {
+		if !strings.Contains(text, "graphs/s") || strings.Contains(text, "seeds") {
+			t.Errorf("the %s says:\n%s", name, text)
+		}
 	}
 }

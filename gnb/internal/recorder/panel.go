@@ -114,6 +114,7 @@ func (p *panel) apply(e runs.Event) {
 	case runs.KindPlan:
 		s.Epochs = e.Epochs
 	case runs.KindLoop:
+		s.Counted = e.Unit
 		s.State, s.Epoch, s.Step, s.Steps, s.Detail = screen.Running, e.Epoch+1, e.Step, e.Steps, ""
 	case runs.KindSteps:
 		for _, r := range e.Records {
@@ -141,10 +142,27 @@ func (p *panel) apply(e runs.Event) {
 	}
 }
 
-// evaluated adds an evaluation to the curves: of each split its first metric, which is the one that chooses the best epoch.
+// evaluated adds an evaluation to the curves: of each split the metric that chooses the best epoch, or the first one.
 func (p *panel) evaluated(e runs.Event) {
 	s, drawn := &p.snap, map[string]bool{}
-	for _, m := range e.Values {
+	chooses := func(v runs.NamedValue) bool {
+		if p.metric == nil {
+			return false
+		}
+		_, ok := p.metric.Of(v.Name)
+		return ok
+	}
+	values := slices.Clone(e.Values)
+	slices.SortStableFunc(values, func(a, b runs.NamedValue) int { // those of the chosen metric first
+		switch is, other := chooses(a), chooses(b); {
+		case is == other:
+			return 0
+		case is:
+			return -1
+		}
+		return 1
+	})
+	for _, m := range values {
 		split, title, ok := runfile.CutMetric(m.Name, p.metric)
 		if !ok { // of a loop that is not a task's
 			split, title, ok = strings.Cut(m.Name, "_")
@@ -154,9 +172,9 @@ func (p *panel) evaluated(e runs.Event) {
 			continue
 		}
 		drawn[split], s.Metric = true, title
-		if p.metric != nil {
-			_, chooses := p.metric.Of(m.Name)
-			s.Lower = chooses && p.metric.Lower
+		s.Lower = lowerIsBetter(m.Name)
+		if chooses(m) {
+			s.Lower = p.metric.Lower
 		}
 		if title != "" || split == "train" {
 			p.dropPassing()
@@ -169,6 +187,12 @@ func (p *panel) evaluated(e runs.Event) {
 		s.Metrics[i].Points = append(s.Metrics[i].Points, chart.Point{Step: epoch, Y: m.Value})
 	}
 	s.State, s.Detail = screen.Running, ""
+}
+
+// lowerIsBetter reports whether a value of an evaluation, such as "test_mae", is one of the library's metrics that are better if
+// they are lower.
+func lowerIsBetter(name string) bool {
+	return slices.ContainsFunc(metrics.Numbers, func(m metrics.Metric) bool { _, ok := m.Of(name); return ok && m.Lower })
 }
 
 // progress shows the progress of a long task.

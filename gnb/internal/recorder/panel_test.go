@@ -255,4 +255,30 @@ func TestPanelOfALowerMetric(t *testing.T) {
 	if len(p.snap.Metrics) != 1 || p.snap.Metrics[0].Name != "val" || p.snap.Metric != "RMSE" || !p.snap.Lower {
 		t.Errorf("the panel has the metric %q (lower is better: %v) and the curves %v", p.snap.Metric, p.snap.Lower, p.snap.Metrics)
 	}
+	// Where the metric that chooses is not the first one, it is drawn, and also on the split that is measured at the end.
+	p.apply(runs.Event{Kind: runs.KindMetrics, Epoch: 3, Values: []runs.NamedValue{{Name: "val_mae", Value: 0.5}, {Name: "val_rmse", Value: 4}, {Name: "val_r2", Value: 0.9}}})
+	p.apply(runs.Event{Kind: runs.KindMetrics, Epoch: 3, Values: []runs.NamedValue{{Name: "test_mae", Value: 0.5}, {Name: "test_rmse", Value: 5}}})
+	if val := p.snap.Metrics[0].Points; val[3].Y != 4 || p.snap.Metrics[1].Points[0].Y != 5 || p.snap.Metric != "RMSE" || !p.snap.Lower {
+		t.Errorf("the panel has the metric %q (lower is better: %v) and the curves %v", p.snap.Metric, p.snap.Lower, p.snap.Metrics)
+	}
+	// Of a program that does not say what chooses, the library's metrics have their direction.
+	for name, lower := range map[string]bool{"val_mae": true, "val_r2": false, "val_accuracy": false} {
+		p = &panel{series: map[string]int{}}
+		p.apply(runs.Event{Kind: runs.KindMetrics, Values: []runs.NamedValue{{Name: name, Value: 1}}})
+		if p.snap.Lower != lower {
+			t.Errorf("of %s, lower is better: %v", name, p.snap.Lower)
+		}
+	}
+}
+
+// Rates are in the unit of the loop.
+func TestPanelOfUnits(t *testing.T) {
+	p := newPanelOn(live.New(screen.Options{Quiet: true}), runs.Config{}, "", 1)
+	p.apply(runs.Event{Kind: runs.KindLoop, Split: "graphs", Unit: "graphs", Steps: 1})
+	if p.snap.Counted != "graphs" {
+		t.Errorf("the panel counts %q", p.snap.Counted)
+	}
+	if p.apply(runs.Event{Kind: runs.KindLoop, Split: "train", Steps: 1}); p.snap.Counted != "" {
+		t.Errorf("the panel counts %q", p.snap.Counted)
+	}
 }

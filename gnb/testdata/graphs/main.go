@@ -1,7 +1,7 @@
 // Command graphs is a task of somebody who uses the library from a module of their own: it classifies whole graphs by the
 // mean of their nodes' outputs, with exported names only. The tests of package gnb build and run it.
 //
-//	graphs train|resume|sweep|infer DIR WORKERS
+//	graphs train|resume|sweep|infer|plan|scaling DIR WORKERS
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/gnb/scaling"
 	"github.com/graphnb/graphnb/gnb/sweep"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -165,6 +166,11 @@ func main() {
 			o.LR = t.LogFloat("lr", 1e-3, 1e-1)
 			return o
 		}, sweep.Options{Trials: 3, Dir: dir, Metric: "val_accuracy"})))
+	case "plan":
+		fmt.Println(gnb.Must(classes.Plan(ctx, ds, o)))
+	case "scaling":
+		o.Workers, o.VirtualRanks = 0, 0
+		fmt.Println(gnb.Must(scaling.MeasureTask(ctx, ds, classes, o, scaling.How{Repeats: 1, Steps: 3, WarmUp: 1}, []int{1, 2})))
 	case "infer":
 		run := gnb.Must(runs.Open(dir))
 		gnb.Check(classes.Infer(ctx, run, ds, dir+"/answers.txt", gnb.InferOptions{Workers: o.Workers}))
