@@ -20,9 +20,10 @@ import (
 )
 
 // Numbers is the result of [OfNumbers] and [NewNumbers]: how far predicted numbers are from known targets, over the nodes of a
-// split.
+// split, or over its edges. What is said of nodes here holds for edges then.
 type Numbers struct {
 	Dataset string         `json:"dataset"`
+	Edges   bool           `json:"edges,omitempty"` // the numbers are of edges
 	Model   string         `json:"model,omitempty"`
 	Split   string         `json:"split"`
 	Targets []TargetErrors `json:"targets"`
@@ -41,7 +42,7 @@ type TargetErrors struct {
 	BySplit []SplitErrors `json:"by_split"`
 	// ByRange are the errors by tenths of the nodes in the order of their targets, fewer if targets are equal.
 	ByRange  []ErrorGroup `json:"by_range"`
-	ByDegree []ErrorGroup `json:"by_degree"` // by the number of in-neighbours
+	ByDegree []ErrorGroup `json:"by_degree"` // by the number of in-neighbours, of an edge those of both ends
 	// Quantiles say how many targets are below the prediction of each quantile; nil if the model predicts none.
 	Quantiles []QuantileShare `json:"quantiles,omitempty"`
 	Worst     []WorstError    `json:"worst"` // the largest errors first
@@ -83,25 +84,30 @@ type QuantileShare struct {
 
 // WorstError is one of the largest errors.
 type WorstError struct {
-	Node      int     `json:"node"`
-	ID        string  `json:"id"`
+	Node      int     `json:"node"` // the row of the predictions
+	ID        string  `json:"id"`   // of an edge, those of both ends
 	Target    float64 `json:"target"`
 	Predicted float64 `json:"predicted"`
 	Error     float64 `json:"error"`
-	Degree    int     `json:"degree"` // in-neighbours
+	Degree    int     `json:"degree"` // in-neighbours; of an edge, those of its source and target in all
 }
 
 // rangeParts is the number of parts of [TargetErrors].ByRange.
 const rangeParts = 10
 
-// OfNumbers computes the numbers that a run of numbers.Train predicts for all nodes of a dataset, by [numbers.Predict], reports
-// on them, and shows the pictures and tables in the current cell. Print the result for the tables as text.
+// OfNumbers computes the numbers that a run of numbers.Train predicts for all nodes of a dataset, by [numbers.Predict], or for its
+// edges, by [numbers.PredictEdges] with the messages of training, reports on them, and shows the pictures and tables in the current cell. Print the result for the tables as text.
 func OfNumbers(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Numbers, error) {
-	p, err := numbers.Predict(ctx, run, ds, gnb.InferOptions{Quiet: true})
+	had, err := numbers.OptionsOf(run)
 	if err != nil {
 		return nil, err
 	}
-	had, err := numbers.OptionsOf(run)
+	var p *numbers.Predictions
+	if quiet := (gnb.InferOptions{Quiet: true}); numbers.TrainedEdges(run) {
+		p, err = numbers.PredictEdges(ctx, run, ds, nil, numbers.PredictOptions{InferOptions: quiet, Training: true})
+	} else {
+		p, err = numbers.Predict(ctx, run, ds, quiet)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +131,9 @@ func NewNumbers(ds *gnb.Dataset, p *numbers.Predictions, quantiles []float64, o 
 	switch {
 	case ds == nil || p == nil || p.Rows == nil:
 		return nil, errors.New("report: a report of numbers needs a dataset and predictions for its nodes (numbers.Predict)")
-	case ds.Targets == nil:
-		return nil, fmt.Errorf("report: the nodes of %s have no targets to compare predictions with", ds.Name())
 	case ds.Graph == nil:
 		return nil, fmt.Errorf("report: %s; a report needs the edges of all nodes", ds.WhyNoGraph())
-	case p.Rows.Rows != ds.Nodes():
+	case p.Pairs == nil && p.Rows.Rows != ds.Nodes():
 		return nil, fmt.Errorf("report: there are predictions for %s and %s has %d; they belong to different graphs", phrase.Count(p.Rows.Rows, "node"), ds.Name(), ds.Nodes())
 	case len(p.Names) != p.Rows.Cols:
 		return nil, fmt.Errorf("report: there are %s and %s of predictions; each column has a name", phrase.Count(len(p.Names), "name"), phrase.Count(p.Rows.Cols, "column"))
@@ -138,14 +142,18 @@ func NewNumbers(ds *gnb.Dataset, p *numbers.Predictions, quantiles []float64, o 
 	case o.Mistakes < -1:
 		return nil, fmt.Errorf("report: Options.Mistakes is %d; give a number of errors to list, 0 for 10, -1 for none", o.Mistakes)
 	}
-	r := &Numbers{Dataset: ds.Name(), Split: cmp.Or(o.Split, "test")}
+	rows, err := p.Answers(ds)
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	r := &Numbers{Dataset: ds.Name(), Edges: p.Pairs != nil, Split: cmp.Or(o.Split, "test")}
 	var nodes []int32
-	if _, err := ds.Split("test"); err != nil && o.Split == "" {
+	if _, err := rows.Split("test"); err != nil && o.Split == "" {
 		r.Split = "all"
-		for v := range int32(ds.Nodes()) {
+		for v := range int32(p.Rows.Rows) {
 			nodes = append(nodes, v)
 		}
-	} else if nodes, err = ds.Split(r.Split); err != nil {
+	} else if nodes, err = rows.Split(r.Split); err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
 	per := max(1, len(quantiles))
@@ -154,17 +162,17 @@ func NewNumbers(ds *gnb.Dataset, p *numbers.Predictions, quantiles []float64, o 
 		if len(quantiles) > 0 {
 			name = strings.TrimSuffix(name, "_q"+strconv.FormatFloat(quantiles[0], 'g', -1, 64))
 		}
-		column := targetColumn(ds, name)
+		column := targetColumn(rows, name)
 		if column < 0 {
 			return nil, fmt.Errorf("report: the predictions have %s, which is no target of %s", strconv.Quote(phrase.CleanLine(name)), ds.Name())
 		}
-		c := &errorCounter{ds: ds, p: p, column: column, first: first, quantiles: quantiles, ids: o.IDs, most: cmp.Or(o.Mistakes, 10)}
+		c := &errorCounter{ds: ds, rows: rows, p: p, column: column, first: first, quantiles: quantiles, ids: o.IDs, most: cmp.Or(o.Mistakes, 10)}
 		e, err := c.report(nodes)
 		if err != nil {
 			return nil, err
 		}
 		if e.Name = phrase.CleanLine(name); e.Nodes == 0 {
-			return nil, fmt.Errorf("report: no node of the split %q of %s has a known target %s", r.Split, ds.Name(), strconv.Quote(e.Name))
+			return nil, fmt.Errorf("report: no %s of the split %q of %s has a known target %s", r.row(), r.Split, ds.Name(), strconv.Quote(e.Name))
 		}
 		r.Targets = append(r.Targets, *e)
 	}
@@ -190,6 +198,7 @@ func targetColumn(ds *gnb.Dataset, name string) int {
 // errorCounter measures the predictions of a target.
 type errorCounter struct {
 	ds            *gnb.Dataset
+	rows          *gnb.Dataset // the targets and splits of the predictions' rows
 	p             *numbers.Predictions
 	column, first int // of the target, and of its first prediction
 	quantiles     []float64
@@ -197,7 +206,15 @@ type errorCounter struct {
 	most          int
 }
 
-func (c *errorCounter) known(v int32) float64 { return float64(c.ds.Target(v)[c.column]) }
+func (c *errorCounter) known(v int32) float64 { return float64(c.rows.Target(v)[c.column]) }
+
+// degree is the number of in-neighbours of a row: of an edge, those of both its ends.
+func (c *errorCounter) degree(row int32) int {
+	if e := c.p.Pairs; e != nil {
+		return c.ds.Graph.InDegree(e.Src[row]) + c.ds.Graph.InDegree(e.Dst[row])
+	}
+	return c.ds.Graph.InDegree(row)
+}
 
 // predicted is the prediction of a node: of quantiles, the one next to the median.
 func (c *errorCounter) predicted(v int32) float64 {
@@ -262,7 +279,7 @@ func (c *errorCounter) report(nodes []int32) (*TargetErrors, error) {
 	}
 	e.Errors = c.measure(known)
 	for _, split := range []string{"train", "val", "test"} {
-		ids, err := c.ds.Split(split)
+		ids, err := c.rows.Split(split)
 		if errors.Is(err, dataset.ErrNoSplit) {
 			continue
 		}
@@ -288,7 +305,7 @@ func (c *errorCounter) report(nodes []int32) (*TargetErrors, error) {
 	c.byRange(e, known)
 	degrees := map[int][]int32{}
 	for _, v := range known {
-		g := degreeGroup(c.ds.Graph.InDegree(v))
+		g := degreeGroup(c.degree(v))
 		degrees[g] = append(degrees[g], v)
 	}
 	for g := range lastDegree + 1 {
@@ -332,13 +349,15 @@ func (c *errorCounter) worst(e *TargetErrors, known []int32) {
 	order := slices.Clone(known)
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(size(b), size(a)) })
 	for _, v := range order[:min(len(order), max(0, c.most))] {
-		w := WorstError{Node: int(v), ID: fmt.Sprint(v), Target: c.known(v), Predicted: c.predicted(v), Degree: c.ds.Graph.InDegree(v)}
+		w := WorstError{Node: int(v), ID: fmt.Sprint(v), Target: c.known(v), Predicted: c.predicted(v), Degree: c.degree(v)}
 		w.Error = w.Predicted - w.Target
-		switch {
+		switch e := c.p.Pairs; {
+		case c.ids != nil && e != nil:
+			w.ID = phrase.CleanLine(c.ids[e.Src[v]] + " → " + c.ids[e.Dst[v]])
 		case c.ids != nil:
 			w.ID = phrase.CleanLine(c.ids[v])
-		case c.p.IDs != nil:
-			w.ID = phrase.CleanLine(c.p.IDs[v])
+		default:
+			w.ID = phrase.CleanLine(strings.Join(c.p.RowIDs(int(v)), " → "))
 		}
 		e.Worst = append(e.Worst, w)
 	}
@@ -354,6 +373,14 @@ func known(x *float64) string {
 	return decimals(*x)
 }
 
+// row is what a row of the predictions is.
+func (r *Numbers) row() string {
+	if r.Edges {
+		return "edge"
+	}
+	return "node"
+}
+
 func (r *Numbers) title() string {
 	if r.Model == "" {
 		return fmt.Sprintf("%s: numbers of the split %s", r.Dataset, r.Split)
@@ -361,12 +388,12 @@ func (r *Numbers) title() string {
 	return fmt.Sprintf("%s on %s: numbers of the split %s", r.Model, r.Dataset, r.Split)
 }
 
-func (e *TargetErrors) summary() string {
+func (e *TargetErrors) summary(row string) string {
 	s := fmt.Sprintf("%s: MAE %s, RMSE %s, R² %s, bias %s", e.Name, number(e.MAE), number(e.RMSE), known(e.R2), number(e.Bias))
 	if e.MeanMAE != nil {
 		s += fmt.Sprintf("; MAE %s by the training mean", number(*e.MeanMAE))
 	}
-	s += "; " + phrase.Count(e.Nodes, "node")
+	s += "; " + phrase.Count(e.Nodes, row)
 	if e.Skipped > 0 {
 		s += fmt.Sprintf(", %d more without a known target", e.Skipped)
 	}
@@ -380,13 +407,13 @@ func (r *Numbers) tables() (list []table) {
 		if len(r.Targets) > 1 {
 			of = " of " + e.Name
 		}
-		t := table{"errors" + of + " by split", []string{"split", "nodes", "MAE", "RMSE", "R²", "NMAE", "bias"}, nil}
+		t := table{"errors" + of + " by split", []string{"split", r.row() + "s", "MAE", "RMSE", "R²", "NMAE", "bias"}, nil}
 		for _, s := range e.BySplit {
 			t.rows = append(t.rows, []string{s.Split, fmt.Sprint(s.Nodes), number(s.MAE), number(s.RMSE), known(s.R2), known(s.NMAE), number(s.Bias)})
 		}
 		list = append(list, t)
 		groups := func(name, head string, gs []ErrorGroup) {
-			t := table{name + of, []string{head, "nodes", "MAE", "bias"}, nil}
+			t := table{name + of, []string{head, r.row() + "s", "MAE", "bias"}, nil}
 			for _, g := range gs {
 				t.rows = append(t.rows, []string{g.Name, fmt.Sprint(g.Nodes), number(g.MAE), number(g.Bias)})
 			}
@@ -402,7 +429,7 @@ func (r *Numbers) tables() (list []table) {
 			list = append(list, t)
 		}
 		if len(e.Worst) > 0 {
-			t := table{"largest errors" + of, []string{"node", "target", "predicted", "error", "in-neighbours"}, nil}
+			t := table{"largest errors" + of, []string{r.row(), "target", "predicted", "error", "in-neighbours"}, nil}
 			for _, w := range e.Worst {
 				t.rows = append(t.rows, []string{w.ID, number(w.Target), number(w.Predicted), number(w.Error), fmt.Sprint(w.Degree)})
 			}
@@ -417,7 +444,7 @@ func (r *Numbers) String() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, r.title())
 	for _, e := range r.Targets {
-		fmt.Fprintln(&b, e.summary())
+		fmt.Fprintln(&b, e.summary(r.row()))
 	}
 	writeTables(&b, r.tables())
 	return phrase.Clean(b.String())
@@ -427,7 +454,7 @@ func (r *Numbers) String() string {
 // by part of the range, MAE by degree and, with quantiles, the share of targets below each.
 func (r *Numbers) Figures() (list []*figure.Figure) {
 	for _, e := range r.Targets {
-		f := figure.New(r.title()).Note(e.summary())
+		f := figure.New(r.title()).Note(e.summary(r.row()))
 		f.Scatter(figure.Scatter{Title: e.Name + ", predicted", XLabel: "true", X: e.known, Y: e.predicted, Diagonal: true})
 		bars := func(title, label string, gs []ErrorGroup) {
 			b := figure.Bars{Title: title, XLabel: label}
@@ -444,9 +471,9 @@ func (r *Numbers) Figures() (list []*figure.Figure) {
 		for i := range ranges { // long names do not fit below bars
 			ranges[i].Name = fmt.Sprint(i + 1)
 		}
-		bars("MAE by part of the range", fmt.Sprintf("part, from %s to %s; nodes", number(slices.Min(e.known)), number(slices.Max(e.known))), ranges)
+		bars("MAE by part of the range", fmt.Sprintf("part, from %s to %s; %ss", number(slices.Min(e.known)), number(slices.Max(e.known)), r.row()), ranges)
 		f.Lines(figure.Lines{Title: "mean of predicted minus true", XLabel: "part of the range", Curves: []figure.Curve{bias}})
-		bars("MAE by degree", "in-neighbours, nodes", e.ByDegree)
+		bars("MAE by degree", "in-neighbours, "+r.row()+"s", e.ByDegree)
 		if len(e.Quantiles) > 1 {
 			c := figure.Curve{Points: true}
 			for _, q := range e.Quantiles {

@@ -129,3 +129,28 @@ func TestReportOfNumbersRun(t *testing.T) {
 		t.Errorf("gnb.Infer: %v", err)
 	}
 }
+
+// A report of numbers of edges is over the edges of the split, whose degrees are those of both ends.
+func TestNumbersOfEdges(t *testing.T) {
+	ds := &gnb.Dataset{Graph: graph(t, 4, 1, 0, 2, 0, 3, 0, 0, 1), Meta: dataset.Metadata{Name: "paid"}, Splits: map[string][]int32{}}
+	if _, err := ds.SetEdgeTargets([]int64{0, 1, 2, 3}, &dataset.Matrix{Rows: 4, Cols: 1, F32: []float32{10, 20, 30, float32(math.NaN())}}, []string{"amount"}); err != nil {
+		t.Fatal(err)
+	}
+	ds.EdgeAnswers.Splits = map[string][]int32{"train": {0}, "test": {1, 2, 3}}
+	p := &numbers.Predictions{Names: []string{"amount"}, IDs: []string{"a", "b", "c", "d"}, At: []int64{0, 1, 2, 3}, Pairs: &numbers.Edges{Src: []int32{1, 2, 3, 0}, Dst: []int32{0, 0, 0, 1}}, Rows: &dataset.Matrix{Rows: 4, Cols: 1, F32: []float32{10, 22, 26, 1}}}
+	r, err := report.NewNumbers(ds, p, nil, report.Options{Mistakes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := r.Targets[0]
+	if !r.Edges || e.Nodes != 2 || e.Skipped != 1 || !near(e.MAE, 3) || len(e.Worst) != 1 || e.Worst[0].ID != "d → a" || e.Worst[0].Degree != 3 || len(e.ByDegree) != 1 || e.ByDegree[0].Name != "2–3" {
+		t.Errorf("%+v", e)
+	}
+	if text := r.String(); !strings.Contains(text, "2 edges, 1 more without a known target") || !strings.Contains(text, "split  edges") || strings.Contains(text, "node") {
+		t.Errorf("the report is\n%s", text)
+	}
+	p.At = nil
+	if _, err := report.NewNumbers(ds, p, nil, report.Options{}); err == nil || !strings.Contains(err.Error(), "given pairs have no targets") {
+		t.Errorf("given pairs: %v", err)
+	}
+}
