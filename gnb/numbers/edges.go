@@ -16,9 +16,10 @@ import (
 	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/mapped"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// EdgeOptions are the options for numbers of edges; those of nodes ignore none and refuse each.
+// EdgeOptions are the options for numbers of edges. For numbers of nodes they must not be set.
 type EdgeOptions struct {
 	// Relation is the relation whose edges have the numbers, in a dataset with types: "user:rates:item", or its name alone. "" means
 	// the only one with targets.
@@ -241,6 +242,16 @@ func startEdges(w *gnb.Worker, o *recorded, rows *gnb.Dataset) (*edgeNumbers, er
 	} else {
 		w.Printf("%d of %d edges are messages in training: those of val and test are not, nor are their copies and reverses, and each step leaves out the edges that it predicts", split.Message.NumEdges(), t.ds.Graph.NumEdges())
 	}
+	held, known := split.Val.Join(split.Test.Edges), sample.NewEdgeSet(split.Train.Src, split.Train.Dst, true)
+	seen := 0
+	for i, u := range held.Src {
+		if known.Has(u, held.Dst[i]) {
+			seen++
+		}
+	}
+	if seen > 0 {
+		w.Printf("%d of the %s of val and test are between two nodes that also have a training edge, in this direction or the other", seen, phrase.Count(held.Len(), "edge"))
+	}
 	t.l = links.NewLoader(w, split, links.LoaderOptions{Loader: loader, NoNegatives: true, KeepEdges: o.AllMessages})
 	t.net, t.head = edgeNetwork(w, o)
 	return t, nil
@@ -312,7 +323,7 @@ func (t *edgeNumbers) each(splits [][]int32, use func(split int, row int32, out 
 	})
 }
 
-// known returns the rows of a dataset's edges that are to be predicted, as positions: those with numbers of the run's relation or,
+// positions returns the positions of a dataset's edges that are to be predicted: those with numbers of the run's relation or,
 // without any, all of that relation.
 func (o *recorded) positions(ds *gnb.Dataset) (at []int64, err error) {
 	relation := 0

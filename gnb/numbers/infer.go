@@ -112,7 +112,7 @@ type PredictOptions struct {
 // features of edges (EdgeOptions.EndsOnly).
 //
 // Unless Training is set, all edges of the dataset are messages, so that known numbers are measured better than those of val and
-// test were. The errors are those of [Predict], and one for a pair of nodes that the dataset or the relation does not have. The
+// test were. Memory is 8 bytes for each edge and column, on each rank. The errors are those of [Predict], and one for a pair of nodes that the dataset or the relation does not have. The
 // numbers do not depend on workers.
 func PredictEdges(ctx context.Context, run *runs.Run, ds *gnb.Dataset, e *Edges, o PredictOptions) (*Predictions, error) {
 	if had, err := recordedIn(run); err != nil {

@@ -258,8 +258,8 @@ func (o *recorded) checkTargets(ds *gnb.Dataset) error {
 		return fmt.Errorf("numbers: the nodes and the edges of %s have numbers to predict; say which to predict (Of: \"nodes\" or \"edges\", --of)", ds.Name())
 	case o.Of == "" && ds.EdgeAnswers != nil:
 		o.Of = ofEdges
-	case o.Of == "":
-		o.Of = ofNodes
+	case o.Of == ofNodes && ds.EdgeAnswers == nil: // nothing else is there
+		o.Of = ""
 	}
 	switch e := o.EdgeOptions; {
 	case o.edges() && ds.Meta.Parts != nil:

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
@@ -153,7 +154,7 @@ const edgeSplitKey = 0x6564676573706c74
 // none for a split that was asked for.
 func (d *Dataset) SplitEdges(o EdgeSplitOptions) error {
 	wrong := func(format string, args ...any) error {
-		return fmt.Errorf("dataset: splits of the edges of "+d.Name()+": "+format, args...)
+		return fmt.Errorf("dataset: splits of the edges"+strings.TrimSuffix(" of "+d.Name(), " of ")+": "+format, args...) // tables have no name yet
 	}
 	if o.Val == 0 && o.Test == 0 {
 		o.Val, o.Test = 0.1, 0.1
