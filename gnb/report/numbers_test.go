@@ -130,6 +130,22 @@ func TestReportOfNumbersRun(t *testing.T) {
 	}
 }
 
+// The report of a run of numbers of edges has the errors that the run measured.
+func TestReportOfEdgesRun(t *testing.T) {
+	ds := gnb.Must(gnb.Load(t.Context(), "ratings?users=100&items=64&degree=4"))
+	run, err := numbers.Train(t.Context(), ds, numbers.Options{OptimizerOptions: gnb.OptimizerOptions{Epochs: 3, Batch: 64}, LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir() + "/run"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := report.OfNumbers(t.Context(), run, ds, report.Options{Quiet: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := r.Targets[0]; !r.Edges || e.Nodes != 40 || !near(e.MAE, run.Value("test_mae")) || math.Abs(*e.MeanMAE-run.Value("mean_mae")) > 1e-4 || !strings.Contains(e.Worst[0].ID, " → ") {
+		t.Errorf("the report has MAE %v of %d edges, the run %v", e.MAE, e.Nodes, run.Value("test_mae"))
+	}
+}
+
 // A report of numbers of edges is over the edges of the split, whose degrees are those of both ends.
 func TestNumbersOfEdges(t *testing.T) {
 	ds := &gnb.Dataset{Graph: graph(t, 4, 1, 0, 2, 0, 3, 0, 0, 1), Meta: dataset.Metadata{Name: "paid"}, Splits: map[string][]int32{}}
