@@ -183,16 +183,13 @@ func (d *Dataset) SplitEdges(o EdgeSplitOptions) error {
 		x, y := key(a), key(b)
 		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
 	})
-	var groups [][]int32
-	for lo := 0; lo < len(rows); {
-		hi := lo + 1
-		for hi < len(rows) && key(rows[hi]) == key(rows[lo]) {
-			hi++
+	starts := []int32{0} // of groups of one key, and the end of the last one
+	for i := 1; i <= len(rows); i++ {
+		if i == len(rows) || key(rows[i]) != key(rows[i-1]) {
+			starts = append(starts, int32(i))
 		}
-		groups = append(groups, rows[lo:hi])
-		lo = hi
 	}
-	order := make([]int32, len(groups))
+	order := make([]int32, len(starts)-1)
 	for i := range order {
 		order[i] = int32(i)
 	}
@@ -205,14 +202,15 @@ func (d *Dataset) SplitEdges(o EdgeSplitOptions) error {
 		return len(parts[k])+n <= share || o.ByTime && len(parts[k]) < share
 	}
 	for _, i := range order {
+		group := rows[starts[i]:starts[i+1]]
 		k := 0
-		switch n := len(groups[i]); {
+		switch n := len(group); {
 		case fits(2, n, nTest):
 			k = 2
 		case fits(1, n, nVal):
 			k = 1
 		}
-		parts[k] = append(parts[k], groups[i]...)
+		parts[k] = append(parts[k], group...)
 	}
 	for k, share := range []float64{1, o.Val, o.Test} {
 		if share > 0 && len(parts[k]) == 0 {

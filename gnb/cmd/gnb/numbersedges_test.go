@@ -60,6 +60,9 @@ func TestNumbersOfEdgesOfTables(t *testing.T) {
 	if s, ok := shown["target_edge_splits"].(map[string]any); !ok || s["test"].(float64) < 400 {
 		t.Errorf("the splits are %v", shown["target_edge_splits"])
 	}
+	if of := shown["targets_of_splits"].([]any); len(of) != 4 || of[0].(map[string]any)["edges"] != true {
+		t.Errorf("the targets are %v", of)
+	}
 	args := []string{"train", "mine", "--task", "numbers", "--epochs", "15", "--batch", "64", "--seed", "1"}
 	_, got := result(t, dir, append(args, "--workers", "1", "--virtual-ranks", "2")...)
 	has(t, got, "loss", "val_mae", "test_mae", "test_rmse", "test_r2", "mean_mae", "best_epoch")
