@@ -260,6 +260,10 @@ func (t *TaskOf[O]) WithLaunch(o O, l LaunchOptions) O {
 // Recorded returns what a run with these options records of them, as JSON: those that determine its result, with defaults in
 // place of zeros.
 func (t *TaskOf[O]) Recorded(ctx context.Context, ds *Dataset, o O) (json.RawMessage, error) {
+	ds, err := feed.OneWidth(ctx, ds, true) // as Train does
+	if err != nil {
+		return nil, err
+	}
 	full, _, err := t.complete(ctx, ds, o)
 	if err != nil {
 		return nil, err

@@ -113,7 +113,7 @@ func New(ds *dataset.Dataset, o Options) (*Server, error) {
 	if o.EndpointBytes < 0 || o.TakeInBytes < 0 {
 		return nil, fmt.Errorf("flight: the bytes of endpoints and of tables to take in cannot be negative")
 	}
-	if ds.Graphs != nil || ds.Targets != nil {
+	if ds.Graphs != nil || ds.Targets != nil || ds.EdgeAnswers != nil {
 		return nil, fmt.Errorf("flight: %s has targets or many graphs, for which the tables have no columns yet", ds.Name())
 	}
 	if len(ds.EdgeSplits) > 0 {

@@ -24,7 +24,7 @@ type Data struct {
 	// Shape is nil if the edges are not here, in parts without the whole graph or at servers; then nothing else is known.
 	Shape     *graphops.Shape
 	Homophily *graphops.Homophily // nil without labels of nodes
-	// Rows is what splits divide, "nodes" or "graphs". Classes, Targets and Duplicates are of them.
+	// Rows is what splits divide, "nodes" or "graphs". Classes, Targets and Duplicates are of them; Targets are also of edges.
 	Rows       string
 	Classes    []SplitClasses      // of each split; nil without labels
 	Targets    []SplitTargets      // of all rows and of each split; nil without targets
@@ -48,12 +48,14 @@ type SplitClasses struct {
 // SplitTargets describes the targets of a split, or of all rows if Split is "".
 type SplitTargets struct {
 	Split   string                `json:"split"`
+	Edges   bool                  `json:"edges,omitempty"` // of edges
 	Targets []dataset.TargetRange `json:"targets"`
 }
 
 // targetValues are known values of a target.
 type targetValues struct {
 	name   string
+	rows   string // what has them
 	values []float64
 }
 
@@ -109,19 +111,25 @@ func (d *Data) read(ctx context.Context, ds *gnb.Dataset) (err error) {
 			return err
 		}
 	}
-	if of.Targets != nil {
-		d.Targets = append(d.Targets, SplitTargets{"", of.TargetRanges(nil)})
-		for _, name := range of.SplitNames() {
-			ids, err := of.Split(name)
-			if err != nil {
-				return err
-			}
-			d.Targets = append(d.Targets, SplitTargets{name, of.TargetRanges(ids)})
-		}
-		d.targets = targetsOf(of)
+	d.addTargets(of, d.Rows)
+	if ds.EdgeAnswers != nil {
+		d.addTargets(ds.EdgeAnswers, "edges")
 	}
 	d.Duplicates, err = ds.Duplicates(ctx)
 	return err
+}
+
+// addTargets describes the targets of rows, in all and by split.
+func (d *Data) addTargets(of *gnb.Dataset, rows string) {
+	if of.Targets == nil {
+		return
+	}
+	edges := rows == "edges"
+	d.Targets = append(d.Targets, SplitTargets{"", edges, of.TargetRanges(nil)})
+	for _, name := range of.SplitNames() {
+		d.Targets = append(d.Targets, SplitTargets{name, edges, of.TargetRanges(of.Splits[name])})
+	}
+	d.targets = append(d.targets, targetsOf(of, rows)...)
 }
 
 // degreesOf counts the nodes with 0, 1, 2 to 3, 4 to 7, … in-edges.
@@ -144,13 +152,13 @@ const (
 )
 
 // targetsOf returns known values of the first targets.
-func targetsOf(ds *gnb.Dataset) []targetValues {
+func targetsOf(ds *gnb.Dataset, of string) []targetValues {
 	t := ds.Targets
 	rows := t.Rows
 	every := max(1, rows/drawnValues)
 	var all []targetValues
 	for k, r := range ds.TargetRanges(nil)[:min(t.Cols, drawnTargets)] {
-		v := targetValues{name: r.Name}
+		v := targetValues{name: r.Name, rows: of}
 		for row := 0; row < rows; row += every {
 			if y := float64(t.F32[row*t.Cols+k]); !math.IsNaN(y) {
 				v.values = append(v.values, y)
@@ -219,8 +227,11 @@ func (d *Data) String() string {
 			continue
 		}
 		where := ""
+		if t.Edges {
+			where = " of edges"
+		}
 		if t.Split != "" {
-			where = " in " + t.Split
+			where += " in " + t.Split
 		}
 		for k, r := range t.Targets {
 			if k == shownTargets {
@@ -316,7 +327,7 @@ func (d *Data) Figure() *figure.Figure {
 		f.HeatMap(shares)
 	}
 	for _, t := range d.targets {
-		f.Histogram(figure.Histogram{Title: d.Rows + " by " + t.name, Values: t.values, XLabel: t.name})
+		f.Histogram(figure.Histogram{Title: t.rows + " by " + t.name, Values: t.values, XLabel: t.name})
 	}
 	return f
 }

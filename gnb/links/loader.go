@@ -37,6 +37,9 @@ type LoaderOptions struct {
 	// of edges (Topology "divided"): each step fetches the in-neighbours of the ends of its pairs. Other runs have them
 	// anyway.
 	Neighbours bool
+	// NoNegatives makes batches without negatives, for programs that predict something else of edges than whether they are there:
+	// the pairs of a batch are its edges, and Evaluate is refused.
+	NoNegatives bool
 	// KeepEdges leaves the edges that a step predicts among its messages: a leak, to compare with.
 	KeepEdges bool
 }
@@ -155,8 +158,10 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 	if n.Seed == 0 {
 		n.Seed = w.Seed()
 	}
-	if l.negatives, err = s.Negatives(n); err != nil {
-		return nil, err
+	if !o.NoNegatives {
+		if l.negatives, err = s.Negatives(n); err != nil {
+			return nil, err
+		}
 	}
 	if o.KnownMessages {
 		g, err := s.WithVal()
@@ -299,6 +304,10 @@ func numbered(p Edges) (seeds, src, dst []int32) {
 
 // pairsOf returns a share of a step's edges with their negatives.
 func (l *Loader) pairsOf(s *stepEdges, items []int32, lo, hi int) (b *Batch, err error) {
+	if l.negatives == nil {
+		e := s.all.Slice(lo, hi)
+		return &Batch{Edges: e, Pairs: e, graph: s.around}, nil
+	}
 	k := l.negatives.PerEdge()
 	neg := s.neg
 	if l.parted != nil {
@@ -331,7 +340,10 @@ func (l *Loader) Whole(epoch int) *Batch {
 	if l.parted != nil {
 		l.w.Fail(errWhole)
 	}
-	b := &Batch{PerEdge: l.negatives.PerEdge()}
+	b := &Batch{}
+	if l.negatives != nil {
+		b.PerEdge = l.negatives.PerEdge()
+	}
 	var seeds []int32
 	if l.w.Rank() == 0 {
 		e := l.split.Train.Edges

@@ -1,5 +1,5 @@
-// Package numbers predicts numbers of nodes: prices, ratings, temperatures, times. A node has one target or several
-// ([dataset.Dataset.Targets]).
+// Package numbers predicts numbers of nodes and of edges: prices, ratings, temperatures, times. A node or an edge has one target
+// or several ([dataset.Dataset.Targets], [dataset.Dataset.EdgeAnswers]).
 //
 // # Basics
 //
@@ -11,9 +11,20 @@
 // Targets are standardised for the loss by the mean and the deviation of the training split. The run records both, and
 // every output and metric has the unit of the targets.
 //
+// # Edges
+//
+// If the dataset has numbers of edges ([gnb.Dataset].EdgeAnswers), such as the rating that a user gives a film, Train predicts those:
+//
+//	ds := gnb.Must(gnb.Load(ctx, "ratings"))
+//	run := gnb.Must(numbers.Train(ctx, ds, numbers.Options{}))
+//	p := gnb.Must(numbers.PredictEdges(ctx, run, ds, &numbers.Edges{Src: users, Dst: films}, numbers.PredictOptions{}))
+//
+// The prediction is made of the embeddings of both ends. No prediction of training or evaluation sees the edge itself, a copy or
+// its reverse among the messages, unless AllMessages is set.
+//
 // # Unknown targets
 //
-// A target that is NaN is unknown. Losses and metrics skip it, and a run says how many nodes of a split have none.
+// A target that is NaN is unknown. Losses and metrics skip it, and a run says how many rows of a split have none.
 //
 // # Determinism
 //

@@ -58,3 +58,13 @@ func ExampleOptionsOf() {
 	fmt.Println(o.Metric, o.Targets, len(o.Scale.Mean))
 	// Output: mae [distance] 1
 }
+
+func ExamplePredictEdges() {
+	ctx := context.Background()
+	ds := gnb.Must(gnb.Load(ctx, "ratings?users=200&items=64&degree=4")) // users are the nodes 0 to 199
+	run := gnb.Must(numbers.Train(ctx, ds, numbers.Options{OptimizerOptions: gnb.OptimizerOptions{Epochs: 2}, LaunchOptions: gnb.LaunchOptions{Quiet: true}}))
+	pairs := &numbers.Edges{Src: []int32{0, 7}, Dst: []int32{200, 263}}
+	p := gnb.Must(numbers.PredictEdges(ctx, run, ds, pairs, numbers.PredictOptions{InferOptions: gnb.InferOptions{Quiet: true}}))
+	fmt.Println(p.IDNames(), p.Names, p.RowIDs(1), p.Rows.Rows)
+	// Output: [source target] [rating] [7 263] 2
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/runtest"
 	"github.com/graphnb/graphnb/gnb/numbers"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -60,7 +61,8 @@ func (m *mortal) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
 type cellOptions struct {
 	Dir, Resume           string
 	Workers, VirtualRanks int
-	Rank, Passes          int // the kill
+	Edges                 bool // predict numbers of edges
+	Rank, Passes          int  // the kill
 }
 
 // runCell trains, and prints nothing.
@@ -77,7 +79,24 @@ func runCell(raw []byte) error {
 	o := numbers.Options{Model: mortalModel, LossOptions: numbers.LossOptions{Loss: "quantile", Quantiles: []float64{0.2, 0.5, 0.8}, Bounded: true}}
 	o.Workers, o.VirtualRanks, o.Threads, o.Hidden, o.Dropout, o.Batch, o.Epochs, o.Seed = c.Workers, c.VirtualRanks, 1, 8, 0.2, 40, 8, 3
 	o.Metric, o.Patience, o.CheckpointEvery, o.RunDir, o.Resume, o.Quiet = "r2", 6, 3, c.Dir, c.Resume, true
-	_, err := numbers.Train(context.Background(), planted(300, 0.1), o)
+	ds := planted(300, 0.1)
+	if c.Edges {
+		ds.Targets, ds.Meta.TargetNames = nil, nil
+		y := &dataset.Matrix{Rows: 180, Cols: 1}
+		at := make([]int64, y.Rows)
+		for i := range at {
+			at[i] = int64(5 * i)
+			y.F32 = append(y.F32, float32(i%7)+ds.Features.F32[i])
+		}
+		if _, err := ds.SetEdgeTargets(at, y, nil); err != nil {
+			return err
+		}
+		if err := ds.SplitEdges(dataset.EdgeSplitOptions{}); err != nil {
+			return err
+		}
+		o.Batch = 32
+	}
+	_, err := numbers.Train(context.Background(), ds, o)
 	return err
 }
 
@@ -85,6 +104,11 @@ func runCell(raw []byte) error {
 // disturbed. So do the runs of 1, 2 and 4 workers with four virtual ranks in all.
 func TestKilledRunsResumeExactly(t *testing.T) {
 	testneed.NotShort(t, "it kills and resumes runs for seconds")
+	t.Run("nodes", func(t *testing.T) { killAndResume(t, false) })
+	t.Run("edges", func(t *testing.T) { killAndResume(t, true) })
+}
+
+func killAndResume(t *testing.T, edges bool) {
 	kills := 3
 	if envknob.Soak.On() {
 		kills = 10
@@ -101,7 +125,7 @@ func TestKilledRunsResumeExactly(t *testing.T) {
 	}
 	var whole *runs.Run
 	for _, workers := range []int{1, 2, 4} {
-		o := cellOptions{Dir: filepath.Join(dir, fmt.Sprint("whole", workers)), Workers: workers, VirtualRanks: 4 / workers}
+		o := cellOptions{Dir: filepath.Join(dir, fmt.Sprint("whole", workers)), Workers: workers, VirtualRanks: 4 / workers, Edges: edges}
 		if err := start(o); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +141,7 @@ func TestKilledRunsResumeExactly(t *testing.T) {
 		t.Fatalf("%d steps, %v; want 30 or more, so that kills come at different steps", len(losses), err)
 	}
 	random := rand.New(rand.NewPCG(17, uint64(len(losses))))
-	o := cellOptions{Dir: filepath.Join(dir, "killed"), Workers: 2, VirtualRanks: 2}
+	o := cellOptions{Dir: filepath.Join(dir, "killed"), Workers: 2, VirtualRanks: 2, Edges: edges}
 	for i := range kills {
 		o.Rank = random.IntN(2)
 		o.Passes = 1 + random.IntN(max(4, 4*len(losses)/(kills+1))) // a step has two passes of a rank

@@ -21,7 +21,7 @@ import (
 // Options configure [Train]. The zero value trains a GraphSAGE of two layers, or an RGCN on a dataset with types, by the
 // squared error of all targets.
 //
-// Batch counts nodes. Metric chooses the best epoch: mae, rmse, r2, nmae, or one that the program declares
+// Batch counts nodes, or edges. Metric chooses the best epoch: mae, rmse, r2, nmae, or one that the program declares
 // ([gnb.DeclareMetric]); "" means mae. Eval is full or none.
 type Options struct {
 	gnb.ModelOptions
@@ -34,12 +34,41 @@ type Options struct {
 	Model gnb.AnyModel `json:"-" flag:"model" help:"network: sage, gcn, gat, … (default sage, or rgcn with types)"`
 	// Targets are the names or the numbers, from 0, of the dataset's targets to predict; nil means all.
 	Targets []string `json:",omitempty" flag:"targets" help:"<targets> to predict, by name or number (default all)"`
+	// Of is what the targets are of: "nodes" or "edges"; "" means the one that the dataset has targets of.
+	Of string `json:",omitempty" flag:"of" help:"nodes or edges, if both have targets"`
+	EdgeOptions
 }
+
+// The values of Options.Of.
+const (
+	ofNodes = "nodes"
+	ofEdges = "edges"
+)
 
 // recorded are the options as a run records them: with the model by its name.
 type recorded struct {
 	Model string
 	Options
+	EdgeWidth int `json:",omitempty"` // features of an edge that the network takes
+}
+
+// edges reports whether the run predicts numbers of edges.
+func (o *recorded) edges() bool { return o.Of == ofEdges }
+
+// kind is what has the targets, for messages.
+func (o *recorded) kind() string {
+	if o.edges() {
+		return "edge"
+	}
+	return "node"
+}
+
+// rows returns what has the targets as a dataset whose nodes it is: the nodes, or the edges with numbers.
+func (o *recorded) rows(ds *gnb.Dataset) (*gnb.Dataset, error) {
+	if o.edges() {
+		return o.edgeRows(ds)
+	}
+	return ds, nil
 }
 
 // TrainProgram is the name of Train's task, by which the configuration of a run tells that Train made it.
@@ -48,21 +77,29 @@ const TrainProgram = "gnb.numbers"
 // task is the task of [Train].
 var task = gnb.DeclareTask(TrainProgram, gnb.TaskDef[recorded]{
 	Check: func(ctx context.Context, ds *gnb.Dataset, o *recorded) error { return o.complete(ctx, ds) },
-	Title: func(ds *gnb.Dataset, o *recorded) string { return "numbers of " + ds.Name() + " by " + o.Model },
+	Title: func(ds *gnb.Dataset, o *recorded) string {
+		if o.edges() {
+			return "numbers of the edges of " + ds.Name() + " by " + o.Model
+		}
+		return "numbers of " + ds.Name() + " by " + o.Model
+	},
 	Start: func(w *gnb.Worker, o recorded) (gnb.Task, error) { return start(w, o) },
 })
 
-// Train trains a network that predicts numbers of nodes, and shows loss, metric and workers live. It runs as [gnb.Train]
+// Train trains a network that predicts numbers of nodes or of edges, and shows loss, metric and workers live. It runs as [gnb.Train]
 // does: with interrupts, checkpoints, exact resumption and a run directory.
+//
+// The number of an edge is predicted by a perceptron of two layers over the embeddings of both ends and their product, and the
+// edge's own features, unless EndsOnly is set. See [EdgeOptions] for which edges are messages.
 //
 // The run's val_mae, test_mae and those of rmse, r2 and nmae ([metrics.Numbers]) are those of the epoch with the best
 // Metric on the validation split ("best_epoch"); without one, of the last epoch. Of several targets each is the mean over
 // the targets, as scikit-learn's, and val_mae_NAME is the Metric of one target. With two or more Quantiles, test_coverage is the share
 // of known targets between the lowest and the highest of them. "mean_mae", "mean_rmse" and "mean_nmae" are those of a
-// prediction that is the training mean for every node, on the test split: what a network must beat.
+// prediction that is the training mean for every node or edge, on the test split: what a network must beat.
 //
-// It returns an error for a dataset without targets, and for a target that is infinite, unknown for all training nodes, or
-// equal for all of them.
+// It returns an error for a dataset without targets, and for a target that is infinite, unknown for all training nodes or
+// edges, or equal for all of them; and if nodes and edges have targets, or edges of several relations, and the options do not say which.
 func Train(ctx context.Context, ds *gnb.Dataset, o Options) (*runs.Run, error) {
 	if ds == nil {
 		return nil, errors.New("numbers: Train needs a dataset; get one from gnb.Load")
@@ -108,6 +145,9 @@ func recordedIn(r *runs.Run) (o recorded, err error) {
 	if o, err = task.OptionsOf(r); err != nil {
 		return o, fmt.Errorf("numbers: %w", err)
 	}
+	if o.edges() && (o.Dim < 1 || o.Hidden < 1 || o.EdgeWidth < 0) {
+		return o, fmt.Errorf("numbers: the options of run %s are damaged", r.Dir)
+	}
 	if n := len(o.Scale.Mean); n == 0 || n != len(o.Scale.Deviation) || n != len(o.Options.Targets) || o.Bounded && (len(o.Scale.Low) != n || len(o.Scale.High) != n) || o.regression().Check() != nil {
 		return o, fmt.Errorf("numbers: the options of run %s are damaged", r.Dir)
 	}
@@ -116,6 +156,12 @@ func recordedIn(r *runs.Run) (o recorded, err error) {
 
 // Trained reports whether [Train] made a run, so that [Predict] takes it.
 func Trained(r *runs.Run) bool { return r != nil && r.Config.Program == TrainProgram }
+
+// TrainedEdges reports whether [Train] made a run of numbers of edges, so that [PredictEdges] takes it.
+func TrainedEdges(r *runs.Run) bool {
+	o, err := recordedIn(r)
+	return err == nil && o.edges()
+}
 
 // byName is a registered model, by its name.
 type byName string
@@ -127,19 +173,28 @@ func (o *recorded) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
 		return err
 	}
-	if err := checkTargets(ds); err != nil {
+	if err := o.checkTargets(ds); err != nil {
 		return err
 	}
 	o.Metric = cmp.Or(o.Metric, "mae")
 	if _, err := MetricOf(o.Metric); err != nil {
 		return err
 	}
-	chosen, names, err := choose(ds, o.Options.Targets)
+	rows, err := o.rows(ds)
+	if err != nil {
+		return err
+	}
+	chosen, names, err := choose(rows, o.targetsIn(rows))
 	if err != nil {
 		return err
 	}
 	o.Options.Targets = names
-	train, err := ds.Split("train")
+	if o.edges() {
+		if err := o.completeEdges(ds, rows); err != nil {
+			return err
+		}
+	}
+	train, err := rows.Split("train")
 	switch {
 	case err != nil:
 		return err
@@ -147,17 +202,17 @@ func (o *recorded) complete(ctx context.Context, ds *gnb.Dataset) error {
 		return fmt.Errorf("numbers: %s's split %q is empty: there is nothing to train on", ds.Name(), "train")
 	}
 	return mapped.Guard(func() error {
-		of := columnsOf(ds.Targets, chosen)
-		if err := o.Complete(of, titles(names), train, "node"); err != nil {
+		of := columnsOf(rows.Targets, chosen)
+		if err := o.Complete(of, titles(names), train, o.kind()); err != nil {
 			return err
 		}
 		for _, split := range []string{"val", "test"} {
-			s, err := o.inspect(ds, of, split)
+			s, err := o.inspect(rows, of, split)
 			if err != nil {
 				return err
 			}
-			if split == "val" && o.Eval != "none" && s.nodes > 0 && s.why != "" {
-				return fmt.Errorf("numbers: %s's split %q cannot choose the best epoch by %s, because %s; make the split of other nodes, choose another metric (Metric, --metric), or train without evaluation (Eval: \"none\", --eval none)", ds.Name(), split, o.Metric, s.why)
+			if split == "val" && o.Eval != "none" && s.rows > 0 && s.why != "" {
+				return fmt.Errorf("numbers: %s's split %q cannot choose the best epoch by %s, because %s; make the split of other %ss, choose another metric (Metric, --metric), or train without evaluation (Eval: \"none\", --eval none)", ds.Name(), split, o.Metric, s.why, o.kind())
 			}
 		}
 		return nil
@@ -172,9 +227,49 @@ func titles(names []string) []string {
 	return nil
 }
 
-// checkTargets returns an error for a dataset whose nodes have no numbers to predict.
-func checkTargets(ds *gnb.Dataset) error {
+// targetsIn returns the wanted targets, nil for all: for edges of one relation, those that some edge in a split has.
+func (o *recorded) targetsIn(rows *gnb.Dataset) []string {
+	if !o.edges() || o.Options.Targets != nil || rows.Targets.Cols == 1 {
+		return o.Options.Targets
+	}
+	known := make([]bool, rows.Targets.Cols)
+	for _, ids := range rows.Splits {
+		for _, row := range ids {
+			for t, y := range rows.Target(row) {
+				known[t] = known[t] || y == y //nolint:gocritic // not NaN
+			}
+		}
+	}
+	var some []string
+	for t, is := range known {
+		if is {
+			some = append(some, strconv.Itoa(t))
+		}
+	}
+	return some
+}
+
+// checkTargets sets what has the targets, and returns an error for a dataset without numbers to predict.
+func (o *recorded) checkTargets(ds *gnb.Dataset) error {
 	switch {
+	case o.Of != "" && o.Of != ofNodes && o.Of != ofEdges:
+		return fmt.Errorf("numbers: Of (--of) is %q; it is nodes or edges", o.Of)
+	case o.Of == "" && ds.Targets != nil && ds.EdgeAnswers != nil:
+		return fmt.Errorf("numbers: the nodes and the edges of %s have numbers to predict; say which to predict (Of: \"nodes\" or \"edges\", --of)", ds.Name())
+	case o.Of == "" && ds.EdgeAnswers != nil:
+		o.Of = ofEdges
+	case o.Of == ofNodes && ds.EdgeAnswers == nil: // nothing else is there
+		o.Of = ""
+	}
+	switch e := o.EdgeOptions; {
+	case o.edges() && ds.Meta.Parts != nil:
+		return fmt.Errorf("numbers: %s is divided into parts, and parts keep no targets so far; take the undivided dataset", ds.Name())
+	case o.edges() && ds.EdgeAnswers == nil:
+		return fmt.Errorf("numbers: the edges of %s have no numbers to predict; set them by Dataset.SetEdgeTargets, convert a folder with edge_targets.npy, or read tables with a column of edges of the kind predict (--kinds COLUMN=predict)", ds.Name())
+	case o.edges():
+		return nil
+	case e != EdgeOptions{}:
+		return fmt.Errorf("numbers: Relation, ReverseRelation, Dim, AllMessages and EndsOnly are for numbers of edges, and those of the nodes of %s are predicted; leave them out", ds.Name())
 	case ds.Targets != nil:
 		return nil
 	case ds.Meta.Parts != nil:
@@ -184,7 +279,7 @@ func checkTargets(ds *gnb.Dataset) error {
 	case ds.Classes() > 0:
 		return fmt.Errorf("numbers: the nodes of %s have classes and no numbers to predict; gnb.Train (--task nodes) predicts classes, and tables become targets by the kind target (--kinds COLUMN=target)", ds.Name())
 	}
-	return fmt.Errorf("numbers: the nodes of %s have no numbers to predict; set Dataset.Targets, convert a folder with targets.npy, or read tables with a column of the kind target (--kinds COLUMN=target)", ds.Name())
+	return fmt.Errorf("numbers: the nodes and edges of %s have no numbers to predict; set Dataset.Targets, convert a folder with targets.npy, or read tables with a column of the kind target (--kinds COLUMN=target)", ds.Name())
 }
 
 // choose returns the columns of the dataset's targets that names or numbers name, nil for all, and their names, or their
@@ -242,12 +337,12 @@ func upTo(n int) []int {
 
 // seen is what the targets of a split are like.
 type seen struct {
-	nodes, unknown int      // all, and those without any known target
-	why            string   // why the metric does not exist; "" if it does
-	without        []string // targets for which it does not, if it is the mean over others
+	rows, unknown int      // all, and those without any known target
+	why           string   // why the metric does not exist; "" if it does
+	without       []string // targets for which it does not, if it is the mean over others
 }
 
-// inspect looks at the targets of a split; one that is missing has no nodes. It returns an error for one that is infinite.
+// inspect looks at the targets of a split of nodes or edges; one that is missing has none. It returns an error for one that is infinite.
 func (o *recorded) inspect(ds *gnb.Dataset, targets *dataset.Matrix, split string) (s seen, err error) {
 	ids, err := ds.Split(split)
 	if errors.Is(err, dataset.ErrNoSplit) {
@@ -259,12 +354,12 @@ func (o *recorded) inspect(ds *gnb.Dataset, targets *dataset.Matrix, split strin
 	known, low, high := make([]int, targets.Cols), make([]float32, targets.Cols), make([]float32, targets.Cols)
 	for _, v := range ids {
 		if v < 0 || int(v) >= targets.Rows {
-			return s, fmt.Errorf("numbers: the split %q of %s has node %d, and there are the nodes 0 to %d; gnb data check finds what is wrong", split, ds.Name(), v, targets.Rows-1)
+			return s, fmt.Errorf("numbers: the split %q of %s has %s %d, and there are the %ss 0 to %d; gnb data check finds what is wrong", split, ds.Name(), o.kind(), v, o.kind(), targets.Rows-1)
 		}
 		any := false
 		for t, y := range targets.F32[int(v)*targets.Cols : (int(v)+1)*targets.Cols] {
 			if math.IsInf(float64(y), 0) {
-				return s, fmt.Errorf("numbers: target %q of node %d of the split %q is %v; a target is a number, or NaN if unknown", o.Options.Targets[t], v, split, y)
+				return s, fmt.Errorf("numbers: target %q of %s %d of the split %q is %v; a target is a number, or NaN if unknown", o.Options.Targets[t], o.kind(), v, split, y)
 			}
 			if y != y {
 				continue
@@ -274,7 +369,7 @@ func (o *recorded) inspect(ds *gnb.Dataset, targets *dataset.Matrix, split strin
 			}
 			low[t], high[t], any = min(low[t], y), max(high[t], y), true
 		}
-		if s.nodes++; !any {
+		if s.rows++; !any {
 			s.unknown++
 		}
 	}
@@ -291,9 +386,9 @@ func (o *recorded) inspect(ds *gnb.Dataset, targets *dataset.Matrix, split strin
 	if s.without = append(none, equal...); len(s.without) == targets.Cols {
 		switch {
 		case len(equal) == 0 && targets.Cols == 1:
-			s.why = "the target of all its nodes is unknown (NaN)"
+			s.why = "the target of all its " + o.kind() + "s is unknown (NaN)"
 		case len(equal) == 0:
-			s.why = "all targets of its nodes are unknown (NaN)"
+			s.why = "all targets of its " + o.kind() + "s are unknown (NaN)"
 		default:
 			s.why = "its known targets are all equal"
 		}

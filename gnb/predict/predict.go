@@ -178,6 +178,8 @@ func (p *Predictor) check(run *runs.Run) error {
 	switch {
 	case graphs.Trained(run):
 		return fmt.Errorf("predict: run %s predicts whole graphs, and answers here are of nodes; take graphs.Infer (gnb infer)", id)
+	case numbers.TrainedEdges(run):
+		return fmt.Errorf("predict: run %s predicts numbers of edges, and answers here are of nodes; take numbers.PredictEdges (gnb infer --pairs)", id)
 	case o.Layer < 0:
 		return fmt.Errorf("predict: Options.Layer is %d; layers are counted from 1, and 0 means the last one", o.Layer)
 	case o.MaxEdges < 0 || o.MaxNew < 0 || o.Threads < 0:

@@ -375,6 +375,20 @@ func TestNumbers(t *testing.T) {
 	same(t, "a known user", known, rows(old), []int32{26 + 7})
 }
 
+// A run that predicts numbers of edges has no answers of nodes.
+func TestNumbersOfEdgesAreRefused(t *testing.T) {
+	ds := gnb.Must(gnb.Load(t.Context(), "ratings?users=50&items=64&degree=4"))
+	var o numbers.Options
+	o.Quiet, o.Threads, o.Workers, o.Hidden, o.Epochs, o.RunDir = true, 1, 1, 8, 1, t.TempDir()
+	run, err := numbers.Train(t.Context(), ds, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := predict.Open(t.Context(), run, ds, predict.Options{}); err == nil || !strings.Contains(err.Error(), "take numbers.PredictEdges") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // A run that predicts links answers with embeddings and with scores of pairs, those of package links, also of new nodes and
 // by a decoder that reads the graph.
 func TestLinks(t *testing.T) {

@@ -59,7 +59,7 @@ func NewGraphs(ds *gnb.Dataset, a *graphs.Answers, o Options) (*Graphs, error) {
 	case a.Pooled():
 		return nil, errors.New("report: the answers are pooled rows (graphs.Embed), which say nothing of labels or targets; take those of graphs.Infer")
 	}
-	of := rows{ds.NamedGraphs(), "graph", ds}
+	of := rows{ds: ds.NamedGraphs(), unit: "graph", whole: ds}
 	r, err := &Graphs{}, error(nil)
 	if !a.Numeric() {
 		r.Classes, err = newReport(of, a.Rows, o)

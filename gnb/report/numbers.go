@@ -23,10 +23,10 @@ import (
 // split.
 //
 // In a report of whole graphs ([OfGraphs]) Of is "graphs": then graphs take the place of nodes in all fields, and the sizes of
-// graphs that of degrees.
+// graphs that of degrees. In one of numbers of edges it is "edges", and the degree of an edge is that of both its ends.
 type Numbers struct {
 	Dataset string         `json:"dataset"`
-	Of      string         `json:"of"` // "nodes" or "graphs"
+	Of      string         `json:"of"` // "nodes", "edges" or "graphs"
 	Model   string         `json:"model,omitempty"`
 	Split   string         `json:"split"`
 	Targets []TargetErrors `json:"targets"`
@@ -47,7 +47,7 @@ type TargetErrors struct {
 	BySplit []SplitErrors `json:"by_split"`
 	// ByRange are the errors by tenths of the nodes in the order of their targets, fewer if targets are equal.
 	ByRange  []ErrorGroup `json:"by_range"`
-	ByDegree []ErrorGroup `json:"by_degree,omitempty"` // by the number of in-neighbours
+	ByDegree []ErrorGroup `json:"by_degree,omitempty"` // by the number of in-neighbours, of an edge those of both ends
 	ByNodes  []ErrorGroup `json:"by_nodes,omitempty"`  // graphs by their number of nodes, in parts of about equally many
 	ByEdges  []ErrorGroup `json:"by_edges,omitempty"`  // graphs by their number of directed edges, in such parts
 	// Quantiles say how many targets are below the prediction of each quantile; nil if the model predicts none.
@@ -96,21 +96,26 @@ type WorstError struct {
 	Target    float64 `json:"target"`
 	Predicted float64 `json:"predicted"`
 	Error     float64 `json:"error"`
-	Degree    int     `json:"degree"`         // in-neighbours; 0 of a graph
+	Degree    int     `json:"degree"`         // in-neighbours; of an edge those of both ends, 0 of a graph
 	Size      *Size   `json:"size,omitempty"` // of a graph; nil of a node
 }
 
 // rangeParts is the number of parts of [TargetErrors].ByRange.
 const rangeParts = 10
 
-// OfNumbers computes the numbers that a run of numbers.Train predicts for all nodes of a dataset, by [numbers.Predict], reports
-// on them, and shows the pictures and tables in the current cell. Print the result for the tables as text.
+// OfNumbers computes the numbers that a run of numbers.Train predicts for all nodes of a dataset, by [numbers.Predict], or for its
+// edges, by [numbers.PredictEdges] with the messages of training, reports on them, and shows the pictures and tables in the current cell. Print the result for the tables as text.
 func OfNumbers(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Numbers, error) {
-	p, err := numbers.Predict(ctx, run, ds, gnb.InferOptions{Quiet: true})
+	had, err := numbers.OptionsOf(run)
 	if err != nil {
 		return nil, err
 	}
-	had, err := numbers.OptionsOf(run)
+	var p *numbers.Predictions
+	if quiet := (gnb.InferOptions{Quiet: true}); numbers.TrainedEdges(run) {
+		p, err = numbers.PredictEdges(ctx, run, ds, nil, numbers.PredictOptions{InferOptions: quiet, Training: true})
+	} else {
+		p, err = numbers.Predict(ctx, run, ds, quiet)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +145,15 @@ func NewNumbers(ds *gnb.Dataset, p *numbers.Predictions, quantiles []float64, o 
 	if o.IDs == nil {
 		o.IDs = p.IDs
 	}
-	return newNumbers(nodesOf(ds), p.Rows, p.Names, quantiles, o)
+	of := nodesOf(ds)
+	if p.Pairs != nil {
+		answers, err := p.Answers(ds)
+		if err != nil {
+			return nil, fmt.Errorf("report: %w", err)
+		}
+		of = rows{ds: answers, unit: "edge", edges: &ends{ds, p.Pairs.Src, p.Pairs.Dst, p.RowIDs}}
+	}
+	return newNumbers(of, p.Rows, p.Names, quantiles, o)
 }
 
 // newNumbers reports on predictions for rows, whose columns have names.
@@ -353,11 +366,8 @@ func (c *errorCounter) worst(e *TargetErrors, known []int32) {
 	order := slices.Clone(known)
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(size(b), size(a)) })
 	for _, v := range order[:min(len(order), max(0, c.most))] {
-		w := WorstError{Node: int(v), ID: fmt.Sprint(v), Target: c.known(v), Predicted: c.predicted(v), Degree: c.of.degree(v)}
+		w := WorstError{Node: int(v), ID: phrase.CleanLine(c.of.name(v, c.ids)), Target: c.known(v), Predicted: c.predicted(v), Degree: c.of.degree(v)}
 		w.Error = w.Predicted - w.Target
-		if c.ids != nil {
-			w.ID = phrase.CleanLine(c.ids[v])
-		}
 		if c.of.whole != nil {
 			size := c.of.size(v)
 			w.Size = &size

@@ -129,3 +129,44 @@ func TestReportOfNumbersRun(t *testing.T) {
 		t.Errorf("gnb.Infer: %v", err)
 	}
 }
+
+// The report of a run of numbers of edges has the errors that the run measured.
+func TestReportOfEdgesRun(t *testing.T) {
+	ds := gnb.Must(gnb.Load(t.Context(), "ratings?users=100&items=64&degree=4"))
+	run, err := numbers.Train(t.Context(), ds, numbers.Options{OptimizerOptions: gnb.OptimizerOptions{Epochs: 3, Batch: 64}, LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir() + "/run"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := report.OfNumbers(t.Context(), run, ds, report.Options{Quiet: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := r.Targets[0]; r.Of != "edges" || e.Nodes != 40 || !near(e.MAE, run.Value("test_mae")) || math.Abs(*e.MeanMAE-run.Value("mean_mae")) > 1e-4 || !strings.Contains(e.Worst[0].ID, " → ") {
+		t.Errorf("the report has MAE %v of %d edges, the run %v", e.MAE, e.Nodes, run.Value("test_mae"))
+	}
+}
+
+// A report of numbers of edges is over the edges of the split, whose degrees are those of both ends.
+func TestNumbersOfEdges(t *testing.T) {
+	ds := &gnb.Dataset{Graph: graph(t, 4, 1, 0, 2, 0, 3, 0, 0, 1), Meta: dataset.Metadata{Name: "paid"}, Splits: map[string][]int32{}}
+	if _, err := ds.SetEdgeTargets([]int64{0, 1, 2, 3}, &dataset.Matrix{Rows: 4, Cols: 1, F32: []float32{10, 20, 30, float32(math.NaN())}}, []string{"amount"}); err != nil {
+		t.Fatal(err)
+	}
+	ds.EdgeAnswers.Splits = map[string][]int32{"train": {0}, "test": {1, 2, 3}}
+	p := &numbers.Predictions{Names: []string{"amount"}, IDs: []string{"a", "b", "c", "d"}, At: []int64{0, 1, 2, 3}, Pairs: &numbers.Edges{Src: []int32{1, 2, 3, 0}, Dst: []int32{0, 0, 0, 1}}, Rows: &dataset.Matrix{Rows: 4, Cols: 1, F32: []float32{10, 22, 26, 1}}}
+	r, err := report.NewNumbers(ds, p, nil, report.Options{Mistakes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := r.Targets[0]
+	if r.Of != "edges" || e.Nodes != 2 || e.Skipped != 1 || !near(e.MAE, 3) || len(e.Worst) != 1 || e.Worst[0].ID != "d → a" || e.Worst[0].Degree != 3 || len(e.ByDegree) != 1 || e.ByDegree[0].Name != "2–3" {
+		t.Errorf("%+v", e)
+	}
+	if text := r.String(); !strings.Contains(text, "2 edges, 1 more without a known target") || !strings.Contains(text, "split  edges") || strings.Contains(text, "node") {
+		t.Errorf("the report is\n%s", text)
+	}
+	p.At = nil
+	if _, err := report.NewNumbers(ds, p, nil, report.Options{}); err == nil || !strings.Contains(err.Error(), "given pairs have no targets") {
+		t.Errorf("given pairs: %v", err)
+	}
+}

@@ -8,19 +8,41 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// rows are what a report is of: the nodes of a dataset, or the graphs of a dataset of many.
+// rows are what a report is of: the nodes or edges of a dataset, or the graphs of a dataset of many.
 type rows struct {
 	ds    *dataset.Dataset // whose nodes are the rows: it has their labels, targets and splits
-	unit  string           // "node" or "graph"
-	whole *dataset.Dataset // of graphs, the dataset that holds their nodes; nil for nodes
+	unit  string           // "node", "edge" or "graph"
+	whole *dataset.Dataset // of graphs, the dataset that holds their nodes; nil for others
+	edges *ends            // of edges; nil for others
 }
 
-func nodesOf(ds *dataset.Dataset) rows { return rows{ds, "node", nil} }
+// ends are the nodes that edges join.
+type ends struct {
+	ds       *dataset.Dataset // of the nodes
+	src, dst []int32
+	ids      func(row int) []string // of both ends
+}
+
+func nodesOf(ds *dataset.Dataset) rows { return rows{ds: ds, unit: "node"} }
+
+// name returns the name of a row, by names of its nodes or graphs if there are some.
+func (o rows) name(v int32, names []string) string {
+	switch e := o.edges; {
+	case e != nil && names != nil:
+		return names[e.src[v]] + " → " + names[e.dst[v]]
+	case e != nil:
+		return strings.Join(e.ids(int(v)), " → ")
+	case names != nil:
+		return names[v]
+	}
+	return strconv.Itoa(int(v))
+}
 
 // Size is that of a graph.
 type Size struct {
@@ -37,10 +59,13 @@ func (o rows) size(g int32) Size {
 	return Size{int(hi - lo), int(o.whole.Graph.Indptr[hi] - o.whole.Graph.Indptr[lo])}
 }
 
-// degree returns the number of in-neighbours of a node, 0 for a graph.
+// degree returns the number of in-neighbours of a node, of both ends of an edge, 0 for a graph.
 func (o rows) degree(v int32) int {
 	if o.whole != nil {
 		return 0
+	}
+	if e := o.edges; e != nil {
+		return e.ds.Graph.InDegree(e.src[v]) + e.ds.Graph.InDegree(e.dst[v])
 	}
 	return o.ds.Graph.InDegree(v)
 }
@@ -98,11 +123,15 @@ func aboutOf(degree int, size *Size) []string {
 // check checks predictions and options, and fills in the number of mistakes.
 func (o rows) check(p *dataset.Matrix, opt *Options) error {
 	n := o.ds.Nodes()
+	of, named := n, o.unit
+	if o.edges != nil { // names are those of nodes
+		of, named = o.edges.ds.Nodes(), "node"
+	}
 	switch {
 	case p.Rows != n:
 		return fmt.Errorf("report: there are predictions for %s and %s has %d; they belong to different %s", phrase.Count(p.Rows, o.unit), o.ds.Name(), n, map[bool]string{true: "datasets", false: "graphs"}[o.whole != nil])
-	case opt.IDs != nil && len(opt.IDs) != n:
-		return fmt.Errorf("report: Options.IDs has %s and %s has %d %ss", phrase.Count(len(opt.IDs), "name"), o.ds.Name(), n, o.unit)
+	case opt.IDs != nil && len(opt.IDs) != of:
+		return fmt.Errorf("report: Options.IDs has %s and %s has %d %ss", phrase.Count(len(opt.IDs), "name"), o.ds.Name(), of, named)
 	case opt.Mistakes < -1:
 		return fmt.Errorf("report: Options.Mistakes is %d; give a number of mistakes to list, 0 for 10, -1 for none", opt.Mistakes)
 	}

@@ -50,7 +50,7 @@ func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, er
 		return nil, fmt.Errorf("serve: %s is not divided, so it has no parts to choose; leave Parts out", ds.Name())
 	case ds.Graph == nil:
 		return nil, errors.New("serve: " + ds.WhyNoGraph())
-	case ds.Graphs != nil || ds.Targets != nil:
+	case ds.Graphs != nil || ds.Targets != nil || ds.EdgeAnswers != nil:
 		return nil, fmt.Errorf("serve: %s has targets or many graphs, which servers do not send yet; train on the dataset's directory", ds.Name())
 	case len(ds.EdgeSplits) > 0:
 		return nil, fmt.Errorf("serve: %s has splits of edges, which servers do not send yet; train on the dataset's directory", ds.Name())

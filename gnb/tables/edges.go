@@ -26,6 +26,10 @@ type edges struct {
 	x        []float32 // [edges, width of all tables' features]
 	cut      int       // times that were rounded down, as Options.TimeUnit allowed
 	lost     *losses
+	// targets [rows, columns of kind Predict] are the numbers to predict, NaN where missing, and parts the splits of the rows, -1 for
+	// none.
+	targets []float32
+	parts   []int8
 }
 
 // finder finds nodes by their ids: an [index], or one with new nodes behind it.
@@ -101,6 +105,8 @@ func (e *edges) read(ctx context.Context, tab *table, width int) error {
 		if err := e.t.conform(b, at, e.missing); err != nil {
 			return err
 		}
+		wanted, targets := see.columns(b, Predict)
+		split := see.of(b, Split)
 		src, dst, w, when := see.of(b, Source), see.of(b, Target), see.of(b, Weight), see.of(b, Time)
 		var graph *vec
 		if e.within != nil {
@@ -148,6 +154,9 @@ func (e *edges) read(ctx context.Context, tab *table, width int) error {
 					return err
 				}
 				e.times = append(e.times, t)
+			}
+			if err := e.readAnswers(b, i, wanted, targets, split); err != nil {
+				return err
 			}
 			if width == 0 {
 				continue
@@ -280,7 +289,14 @@ func (r *Recipe) graphOf(counts []int, all []*edges, threads int) (*graphops.Gra
 		if width > 0 {
 			data.Features.F32 = append(data.Features.F32, e.x...)
 		}
-		e.from, e.to, e.weights, e.times, e.x = nil, nil, nil, nil, nil
+		e.to, e.weights, e.times, e.x = nil, nil, nil, nil
+	}
+	if r.rows = nil; r.predicts() {
+		r.rows = r.number(all, src, dst, data.Times)
+		data.Times = r.rows.numbers
+	}
+	for _, e := range all {
+		e.from, e.targets, e.parts = nil, nil, nil
 	}
 	g, err := graphops.FromEdgesWith(n, src, dst, data, graphops.BuildOptions{Undirected: r.Undirected, KeepDuplicates: r.keepsCopies(), Threads: threads})
 	if err != nil {

@@ -302,7 +302,7 @@ func (w *within) checkSame(b *batch, i int, said, u, v int32) error {
 }
 
 // errOneSplit is the error of Options.Split for tables of one graph.
-var errOneSplit = errors.New("it divides the graphs of tables of many (graphs.csv); nodes are divided by a column split, or at random")
+var errOneSplit = errors.New("it divides the graphs of tables of many (graphs.csv), or edges with numbers to predict; nodes are divided by a column split, or at random")
 
 // errOneGraph is the error of encodings for tables of one graph.
 var errOneGraph = errors.New("positional encodings are for tables of many graphs (graphs.csv), because new nodes of one graph would change those of old ones; package graphops/encode computes them of a dataset")

@@ -16,21 +16,22 @@ const (
 	Date     Kind = "date"     // a feature: age, and where it lies in year, week and day
 	ID       Kind = "id"       // names the node
 	Label    Kind = "label"    // the node's class; empty if unknown
-	Split    Kind = "split"    // train, val, test or empty
+	Split    Kind = "split"    // train, val, test or empty; of edges, if they have numbers to predict
 	// 1 or true where the node is in the split train, val or test.
 	TrainMask, ValMask, TestMask Kind = "train_mask", "val_mask", "test_mask"
 
-	Source Kind = "source" // the id of an edge's source
-	Target Kind = "target" // the id of an edge's target; in a table of nodes, a number to predict, empty if unknown
-	Weight Kind = "weight" // the edge's weight
-	Time   Kind = "time"   // the edge's time: a whole number or a date
-	Graph  Kind = "graph"  // the id of the graph of a node or an edge, in a dataset of many graphs
-	Skip   Kind = "skip"   // not read
+	Source  Kind = "source"  // the id of an edge's source
+	Predict Kind = "predict" // a number to predict of an edge, empty if unknown
+	Target  Kind = "target"  // the id of an edge's target; in a table of nodes, a number to predict, empty if unknown
+	Weight  Kind = "weight"  // the edge's weight
+	Time    Kind = "time"    // the edge's time: a whole number or a date
+	Graph   Kind = "graph"   // the id of the graph of a node or an edge, in a dataset of many graphs
+	Skip    Kind = "skip"    // not read
 )
 
 var (
 	nodeKinds = []Kind{Number, Category, Text, Date, ID, Label, Target, Split, TrainMask, ValMask, TestMask, Graph, Skip}
-	edgeKinds = []Kind{Number, Category, Text, Date, Source, Target, Weight, Time, Graph, Skip}
+	edgeKinds = []Kind{Number, Category, Text, Date, Source, Target, Predict, Weight, Time, Split, Graph, Skip}
 )
 
 // feature reports whether a column of this kind becomes features.
@@ -124,7 +125,7 @@ func (o *Options) checkKinds(tables []*source) error {
 	}
 	for name, kind := range o.Kinds {
 		if !slices.Contains(nodeKinds, kind) && !slices.Contains(edgeKinds, kind) {
-			return fault("the kind of column %s is %s; kinds are number, category, text, date, id, label, split, train_mask, val_mask, test_mask, source, target, weight, time, graph and skip", shown(name), shown(string(kind)))
+			return fault("the kind of column %s is %s; kinds are number, category, text, date, id, label, split, train_mask, val_mask, test_mask, source, target, predict, weight, time, graph and skip", shown(name), shown(string(kind)))
 		}
 		if have, ok := known(name); !ok {
 			return fault("Kinds names a column %s, which no table has; the columns are %s", shown(name), have)

@@ -63,7 +63,7 @@ func (l *losses) say(tab *table, o *Options) {
 		}
 		col := &l.t.Columns[c]
 		what, way := "their features", "if they are codes, they are a category (Kinds, --kinds), or leave the column out"
-		if col.Kind == Target {
+		if col.Kind == Target || col.Kind == Predict {
 			what, way = "the targets", "subtract a common amount if their last digits matter"
 		}
 		if col.Kind == Weight {

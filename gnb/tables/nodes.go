@@ -95,10 +95,10 @@ func (v *view) of(b *batch, kind Kind) *vec {
 	return nil
 }
 
-// targets returns the columns of the recipe of kind Target, and their values in a batch, nil for those that the table has not.
-func (v *view) targets(b *batch) (cols []*Column, values []*vec) {
+// columns returns the columns of the recipe of a kind, and their values in a batch, nil for those that the table has not.
+func (v *view) columns(b *batch, kind Kind) (cols []*Column, values []*vec) {
 	for i := range v.t.Columns {
-		if c := &v.t.Columns[i]; c.Kind == Target {
+		if c := &v.t.Columns[i]; c.Kind == kind {
 			var x *vec
 			if v.at[i] >= 0 {
 				x = &b.cols[v.at[i]]
@@ -283,7 +283,7 @@ func (n *nodes) fit(ctx context.Context, tab *table, o *Options) error {
 			return err
 		}
 		ids, label, split, graph := see.of(b, ID), see.of(b, Label), see.parts(b), see.of(b, Graph)
-		_, targets := see.targets(b)
+		_, targets := see.columns(b, Target)
 		for i := range b.n {
 			n.idx.warm(ids, i, b.n)
 			k, y, _, part, err := n.rowOf(b, i, ids, label, targets, split)
@@ -443,7 +443,7 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 			return err
 		}
 		idv, label, split, graph := see.of(b, ID), see.of(b, Label), see.parts(b), see.of(b, Graph)
-		wanted, targets := see.targets(b)
+		wanted, targets := see.columns(b, Target)
 		for len(n.lacking) < len(wanted) {
 			n.lacking = append(n.lacking, 0)
 		}
@@ -473,7 +473,7 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 				n.labels = append(n.labels, class)
 			}
 			for t, v := range targets {
-				x, err := n.target(wanted[t], b, v, i)
+				x, err := targetAt(n.t, n.lost, n.missing, wanted[t], b, v, i)
 				if err != nil {
 					return err
 				}
@@ -519,9 +519,9 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 	return nil
 }
 
-// target returns a number to predict, NaN if it is missing.
-func (n *nodes) target(c *Column, b *batch, v *vec, i int) (float32, error) {
-	if v == nil || isMissing(v, i, n.missing) {
+// targetAt returns a number to predict of a row of a table, NaN if it is missing.
+func targetAt(t *Table, lost *losses, missing *columns.Missing, c *Column, b *batch, v *vec, i int) (float32, error) {
+	if v == nil || isMissing(v, i, missing) {
 		return float32(math.NaN()), nil
 	}
 	if v.class == instant {
@@ -535,9 +535,9 @@ func (n *nodes) target(c *Column, b *batch, v *vec, i int) (float32, error) {
 	if math.IsInf(float64(y), 0) {
 		return 0, fault("%s: the target %s is %s, too large for float32; scale the numbers", b.at(i), shown(c.Name), shown(v.value(i)))
 	}
-	for k := range n.t.Columns {
-		if &n.t.Columns[k] == c {
-			n.lost.number(k, b, v, i, x, float64(y))
+	for k := range t.Columns {
+		if &t.Columns[k] == c {
+			lost.number(k, b, v, i, x, float64(y))
 		}
 	}
 	return y, nil

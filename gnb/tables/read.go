@@ -136,9 +136,20 @@ func (s *source) decide(o *Options) error {
 	if s.edges {
 		d.Of, allowed = columns.Edges, edgeKinds
 	}
+	given := map[Kind]int{}
+	for _, name := range names {
+		given[o.correction(s.name, name)]++
+	}
+	if s.edges && given[Target] > 1 {
+		return fault("%s: %d columns are to be of kind target; in a table of edges that is the id of the edge's target, and a number to predict of an edge is of kind predict", s.table.path, given[Target])
+	}
+	predicts := s.edges && given[Predict] > 0
 	for i, name := range names {
 		kind := o.correction(s.name, name)
-		if !slices.Contains(allowed, kind) {
+		if predicts && kind == "" && strings.EqualFold(name, string(Split)) {
+			kind = Split
+		}
+		if !slices.Contains(allowed, kind) || s.edges && kind == Split && !predicts {
 			kind = ""
 		}
 		if what, ok := s.table.odd[name]; ok {
@@ -250,6 +261,10 @@ func (s *source) settle(c *Column, p *profile, o *Options) (err error) {
 				return err
 			}
 		}
+	case Predict:
+		if err := s.checkNumbers(c, p, where, o); err != nil {
+			return err
+		}
 	case Date, Time:
 		if p.words == 0 {
 			break
@@ -273,7 +288,7 @@ func (s *source) settle(c *Column, p *profile, o *Options) (err error) {
 // fewValues is the largest number of different whole numbers of a target that may be classes.
 const fewValues = 20
 
-// checkNumbers returns an error for a target of nodes that is no number, and says if it may be a class.
+// checkNumbers returns an error for a target that is no number, and says if it may be a class.
 func (s *source) checkNumbers(c *Column, p *profile, where string, o *Options) error {
 	switch n := p.Present(); {
 	case n == 0:
@@ -281,7 +296,14 @@ func (s *source) checkNumbers(c *Column, p *profile, where string, o *Options) e
 	case p.instants > 0:
 		return fault("%s: it is a target, and has dates; make numbers of them, such as days, or give the column another kind (--kinds)", where)
 	case p.numbers() < n:
-		return fault("%s: it is a target, and %s (%s) is no number; correct it, name the word in Missing (--missing) if it means missing, or take the kind label, which is for classes (%s)", where, shown(p.firstWord.value), p.firstWord.at, columns.Option(c.Name, columns.Label))
+		way := fmt.Sprintf(", or take the kind label, which is for classes (%s)", columns.Option(c.Name, columns.Label))
+		if s.edges {
+			way = ""
+		}
+		return fault("%s: it is a target, and %s (%s) is no number; correct it, name the word in Missing (--missing) if it means missing%s", where, shown(p.firstWord.value), p.firstWord.at, way)
+	}
+	if s.edges {
+		return nil // classes of edges are not predicted
 	}
 	if k, many := p.Distinct(); !many && k <= fewValues && p.fractions() == 0 && 4*k <= p.Present() {
 		o.say(notice.Notice{Kind: notice.Told, Where: filepath.Base(s.table.path), What: fmt.Sprintf("the target %s has only %d different whole numbers; if they are classes and no amounts, %s makes classes of them", shown(c.Name), k, columns.Option(c.Name, columns.Label))})
@@ -361,9 +383,6 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	if err := free(dir, o.Replace); err != nil {
 		return nil, err
 	}
-	if o.Split != "" && f.Graphs == "" {
-		return nil, fault("Split (--split) is %s: %w", shown(o.Split), errOneSplit)
-	}
 	if o.Encode != "" {
 		if _, err := encode.Parse(o.Encode); err != nil || f.Graphs == "" {
 			return nil, fault("Encode (--encode) is %s: %w", shown(o.Encode), cmp.Or(err, errOneGraph))
@@ -399,6 +418,12 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 		}
 		own := *r // Read writes what the recipe of another dataset does not have
 		r = &own
+	}
+	switch {
+	case o.Split != "" && f.Graphs == "" && !r.predicts():
+		return nil, fault("Split (--split) is %s: %w", shown(o.Split), errOneSplit)
+	case f.Graphs != "" && r.predicts():
+		return nil, fault("a column of edges is a number to predict, and the tables are of many graphs, whose edges are not predicted; skip the column (--kinds), or leave graphs.csv out")
 	}
 	missing := r.missing()
 	all := make([]*nodes, len(sources))
@@ -523,7 +548,7 @@ func (r *Recipe) match(nodes, edges []*source, o *Options) error {
 func (s *source) match(t *Table, o *Options) error {
 	for i := range t.Columns {
 		c := &t.Columns[i]
-		if c.Kind == Skip || c.Kind == Label || c.Kind == Target && !s.edges || c.Kind == Split || slices.Contains(masks[:], c.Kind) || slices.Contains(s.table.names, c.Name) {
+		if c.Kind == Skip || c.Kind == Label || c.Kind == Target && !s.edges || c.Kind == Predict || c.Kind == Split || slices.Contains(masks[:], c.Kind) || slices.Contains(s.table.names, c.Name) {
 			continue
 		}
 		return fault("%s has no column %s, which the recipe reads as %s; its columns are %s", s.table.path, shown(c.Name), c.Kind, strings.Join(s.table.names, ", "))
@@ -573,6 +598,10 @@ func (r *Recipe) dataset(all []*nodes, list []*edges, o *Options) (*dataset.Data
 		o.say(m.Notice())
 	}
 	d := &dataset.Dataset{Graph: g, Splits: map[string][]int32{}}
+	if err := r.putEdgeTargets(d, o); err != nil {
+		return nil, err
+	}
+	g = d.Graph
 	d.Meta.Undirected = symmetric(g)
 	d.Meta.EdgeFeatureNames = dataset.KeepNames(r.edgeFeatures(), "edges", o.say)
 	r.putTargets(d, all, nil, nil)

@@ -55,7 +55,8 @@ type Recipe struct {
 	// Sum is the checksum of the rest.
 	Sum string `json:"sum"`
 
-	merged *copies // to be written
+	merged *copies      // to be written
+	rows   *edgeAnswers // of edges with numbers to predict, until the dataset has them
 }
 
 // Table is the recipe of one table.
@@ -70,7 +71,7 @@ type Table struct {
 	// Classes are the labels, in the order of the classes; nil if the table has none. Numbered says that labels are
 	// the classes' numbers.
 	Classes  []string `json:"classes,omitempty"`
-	Numbered bool     `json:"numbered,omitempty"`
+	Numbered bool     `json:"edgeAnswers,omitempty"`
 	// Local says that ids of nodes are unique within their graphs only.
 	Local bool `json:"local,omitempty"`
 

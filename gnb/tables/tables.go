@@ -30,6 +30,12 @@
 // nodes are unique within a graph only, have a column of kind graph. Recipes are fitted to the nodes of the training graphs, and
 // columns of edges become features, as those of nodes do.
 //
+// # Numbers of edges
+//
+// A column of edges of kind predict is a number to predict of each edge, such as the rating that a user gives a film; Kinds must
+// say so. An empty cell is unknown. Then each row is an edge of its own, and equal ones are not merged. A column named split, or of
+// kind split, divides the edges; without one, 80 % are train, 10 % val and 10 % test.
+//
 // # Splits
 //
 // Without a column of splits, labelled nodes are divided into train (60 %), val (20 %) and test (20 %) by the seed and
@@ -197,7 +203,8 @@ type Options struct {
 	// Recipe is applied instead of a fitted one; the options above but Name are ignored then.
 	Recipe *Recipe
 	// Split divides the graphs of a dataset of many, instead of a column of splits, as Split of [convert.Options] says: "random",
-	// "stratified:0.8,0.1,0.1", "folds:10", or the path of lists of indices.
+	// "stratified:0.8,0.1,0.1", "folds:10", or the path of lists of indices. Edges with numbers to predict are divided by
+	// "random:0.8,0.1,0.1" or, by their times, "time:0.8,0.1,0.1".
 	Split string
 	// Encode adds positional encodings to the features of nodes, as a list for [encode.Parse] such as "rw:16,laplacian:8". It is
 	// for datasets of many graphs; others grow by [Append], which would change the encodings of old nodes. With a

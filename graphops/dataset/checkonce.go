@@ -59,7 +59,7 @@ func (d *Dataset) CheckOnce(ctx context.Context, o CheckOnceOptions) error {
 	if mark, err := d.knownMark(ctx); err != nil {
 		return err
 	} else if mark != "" && d.known.wasChecked(mark) {
-		return d.checkParts(ctx, nil, 0, d.checkIndptr, d.checkLabels, d.checkSplits, d.checkGraphAnswers, d.verifySmall)
+		return d.checkParts(ctx, nil, 0, d.checkIndptr, d.checkLabels, d.checkSplits, d.checkGraphAnswers, d.checkEdgeAnswers, d.verifySmall)
 	}
 	if err := d.CheckWith(ctx, o.Report); err != nil {
 		return err
@@ -82,6 +82,11 @@ func (d *Dataset) sharesArraysWith(other *Dataset) bool {
 		g.Splits, h.Splits = nil, nil
 		a.Graphs, b.Graphs = &g, &h
 	}
+	if a.EdgeAnswers != nil && b.EdgeAnswers != nil {
+		g, h := *a.EdgeAnswers, *b.EdgeAnswers
+		g.Splits, h.Splits = nil, nil
+		a.EdgeAnswers, b.EdgeAnswers = &g, &h
+	}
 	return slices.EqualFunc(a.arrays(), b.arrays(), func(x, y array) bool {
 		return x.section == y.section && sameMemory(x.body, y.body)
 	}) && a.Meta.NumClasses == b.Meta.NumClasses && a.Meta.Undirected == b.Meta.Undirected
@@ -90,7 +95,7 @@ func (d *Dataset) sharesArraysWith(other *Dataset) bool {
 // filesAlone reports whether the large arrays are those of the files.
 func (d *Dataset) filesAlone() bool {
 	return d.known != nil && !slices.ContainsFunc(d.arrays(), func(a array) bool {
-		small := a.section == labelsFile || strings.HasPrefix(a.section, splitPrefix) || strings.HasPrefix(a.section, ofGraphs("")) || len(a.body) == 0
+		small := a.section == labelsFile || strings.HasPrefix(a.section, splitPrefix) || strings.HasPrefix(a.section, ofGraphs("")) || strings.HasPrefix(a.section, ofEdges("")) || a.section == edgeRowsFile || len(a.body) == 0
 		return !small && !d.known.opened(a)
 	})
 }

@@ -25,6 +25,8 @@
 //
 //	edge_split_NAME.npy int64 [any] ascending positions in indices, for each split of edges; optional
 //
+//	edge_rows.npy      int64 [rows] ascending positions in indices of the edges with numbers to predict; optional
+//
 // If metadata.json has node_types, the nodes of each type have successive ids, in the order of the types.
 // A type with features of its own (feature_dim of the type) has them in features.TYPE.npy, or in the three
 // files of compressed rows with .TYPE before .npy; there is then no features.npy.
@@ -43,6 +45,8 @@
 //
 // and, with "graph_" before their names, the files of features, labels, targets and splits of its graphs: graph_labels.npy
 // is int32 [graphs], graph_split_train.npy lists graphs. Their sizes are in "graphs" of metadata.json.
+// Edges with numbers to predict have them, with "edge_answer_" before the names, in files of targets and splits:
+// edge_answer_targets.npy is float32 [rows, targets], edge_answer_split_train.npy lists rows.
 // "@" and a number distinguish several sets of splits: train@1, val@1 and test@1 are set 1, the
 // plain names are set 0.
 //
@@ -110,6 +114,11 @@ type Dataset struct {
 	// Graphs describes the graphs of a dataset of many graphs: a dataset whose nodes are the graphs, with their features,
 	// labels, targets and splits, and without edges. It is nil in a dataset that is one graph.
 	Graphs *Dataset
+	// EdgeRows [rows] are the edges with numbers to predict: their positions in Graph.Indices, ascending. Nil if there are none.
+	EdgeRows []int64
+	// EdgeAnswers has the Targets and Splits of these edges: a dataset whose nodes are EdgeRows, so that row i is that of edge
+	// EdgeRows[i]. See [Dataset.SetEdgeTargets] and [Dataset.SplitEdges].
+	EdgeAnswers *Dataset
 	// Splits are distinct node ids by the split's name. Training uses the names "train", "val" and
 	// "test"; "train@1" and so on are further sets of splits ([Dataset.WithSplitSet]).
 	Splits map[string][]int32
@@ -177,6 +186,8 @@ type Metadata struct {
 	Arrays []string `json:"arrays,omitempty"`
 	// Graphs is the metadata of [Dataset.Graphs]; its number of nodes is that of the graphs.
 	Graphs *Metadata `json:"graphs,omitempty"`
+	// EdgeAnswers is the metadata of [Dataset.EdgeAnswers]; its number of nodes is that of the edges.
+	EdgeAnswers *Metadata `json:"edge_answers,omitempty"`
 	// Undirected promises that every edge has its reverse.
 	Undirected bool `json:"undirected"`
 	// Splits are the names of the splits, in the order of [Dataset.SplitNames].
@@ -422,7 +433,10 @@ func (d *Dataset) String() string {
 		fmt.Fprintf(&s, ", %s", phrase.Count(n, "target"))
 	}
 	if d.Graphs != nil {
-		fmt.Fprintf(&s, ", in %s", d.Graphs.asGraphs(d.NumGraphs()))
+		fmt.Fprintf(&s, ", in %s", d.Graphs.asRows(d.NumGraphs(), "graphs"))
+	}
+	if d.EdgeAnswers != nil {
+		fmt.Fprintf(&s, ", with numbers of %s", d.EdgeAnswers.asRows(len(d.EdgeRows), "edges"))
 	}
 	for i, name := range d.plainSplits() {
 		sep := ", "
@@ -452,8 +466,8 @@ func (d *Dataset) String() string {
 	return s.String()
 }
 
-// asGraphs describes d as the n graphs of a dataset of many.
-func (d *Dataset) asGraphs(n int) string {
+// asRows describes d as n rows of a kind: the graphs of a dataset of many, or edges.
+func (d *Dataset) asRows(n int, kind string) string {
 	var of []string
 	if n := d.FeatureDim(); n > 0 {
 		of = append(of, phrase.Count(n, "feature"))
@@ -470,7 +484,7 @@ func (d *Dataset) asGraphs(n int) string {
 	if sets := d.SplitSets(); sets > 1 {
 		of = append(of, fmt.Sprintf("%d split sets", sets))
 	}
-	text := group(int64(n)) + " graphs"
+	text := group(int64(n)) + " " + kind
 	if of != nil {
 		text += " (" + strings.Join(of, ", ") + ")"
 	}
@@ -509,6 +523,9 @@ func (d *Dataset) Bytes() int64 {
 	}
 	if d.Graphs != nil {
 		n += d.Graphs.Bytes() + 8*int64(len(d.GraphOffsets))
+	}
+	if d.EdgeAnswers != nil {
+		n += d.EdgeAnswers.Bytes() + 8*int64(len(d.EdgeRows))
 	}
 	for _, ids := range d.Splits {
 		n += 4 * int64(len(ids))

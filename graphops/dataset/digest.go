@@ -197,6 +197,12 @@ func (d *Dataset) digestsOf(sums map[string]string) Digests {
 			splits = append(splits, ofGraphs(splitFile(name)))
 		}
 	}
+	if a := d.EdgeAnswers; a != nil {
+		answers = append(answers, edgeRowsFile, ofEdges(targetsFile))
+		for _, name := range a.SplitNames() {
+			splits = append(splits, ofEdges(splitFile(name)))
+		}
+	}
 	head, labels := []string{"structure"}, []string{"labels", fmt.Sprintf("%d classes, %s", d.Classes(), cmp.Or(d.Meta.Metric, MetricAccuracy))}
 	if s := d.Schema(); s != nil {
 		head = append(head, d.typesDigest())
@@ -264,6 +270,13 @@ func (d *Dataset) arrays() []array {
 	if d.Graphs != nil {
 		for _, a := range d.Graphs.arrays() {
 			a.section = ofGraphs(a.section)
+			parts = append(parts, a)
+		}
+	}
+	if d.EdgeAnswers != nil {
+		parts = append(parts, array{edgeRowsFile, npyInt64, []int{len(d.EdgeRows)}, rawBytes(d.EdgeRows)})
+		for _, a := range d.EdgeAnswers.arrays() {
+			a.section = ofEdges(a.section)
 			parts = append(parts, a)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset/internal/npy"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
@@ -32,7 +31,7 @@ func (m *Metadata) checkGraphs() error {
 	switch {
 	case m.NumNodes < 0 || m.NumNodes >= math.MaxInt32:
 		return fmt.Errorf("num_nodes is %d; it is the number of graphs, in [0, %d]", m.NumNodes, math.MaxInt32-1)
-	case m.NumEdges != 0 || m.EdgeFeatureDim != 0 || len(m.NodeTypes) > 0 || m.Parts != nil || m.Part != nil || len(m.Arrays) > 0 || m.Graphs != nil:
+	case m.NumEdges != 0 || m.EdgeFeatureDim != 0 || len(m.NodeTypes) > 0 || m.Parts != nil || m.Part != nil || len(m.Arrays) > 0 || m.Graphs != nil || m.EdgeAnswers != nil:
 		return errors.New("graphs have features, labels, targets and splits, and nothing else")
 	}
 	if err := m.checkSizes(); err != nil {
@@ -51,7 +50,7 @@ func (d *Dataset) checkGraphsShape() error {
 		return errors.New("a dataset of many graphs has both GraphOffsets and Graphs")
 	case d.Graph == nil || d.Meta.Parts != nil || d.Meta.Part != nil:
 		return errors.New("a dataset of many graphs is not divided into parts: its graphs are independent, so give each machine some of them")
-	case g.Graph != nil || g.Graphs != nil || g.GraphOffsets != nil || g.NodeFeatures != nil || g.EdgeSplits != nil || g.Arrays != nil:
+	case g.Graph != nil || g.Graphs != nil || g.GraphOffsets != nil || g.NodeFeatures != nil || g.EdgeSplits != nil || g.EdgeAnswers != nil || g.Arrays != nil:
 		return errors.New("the dataset Graphs has features, labels, targets and splits, and nothing else")
 	case len(at)-1 >= math.MaxInt32:
 		return fmt.Errorf("%d graphs, but graphs are numbered by int32", len(at)-1)
@@ -64,10 +63,28 @@ func (d *Dataset) checkGraphsShape() error {
 	return nil
 }
 
-// ofGraphsIn is a source of the files of a dataset's graphs.
-type ofGraphsIn struct{ source }
+// filesOf is a source of the files of what a dataset describes beside its nodes: its graphs, or its edges with answers.
+type filesOf struct {
+	source
+	file func(string) string
+}
 
-func (s ofGraphsIn) open(name string) ([]byte, string, error) { return s.source.open(ofGraphs(name)) }
+func (s filesOf) open(name string) ([]byte, string, error) { return s.source.open(s.file(name)) }
+
+// loadRows loads what rows of a dataset have that are not its nodes; file names their files.
+func (d *Dataset) loadRows(src source, m Metadata, file func(string) string) (*Dataset, error) {
+	of := &Dataset{Meta: m, Splits: map[string][]int32{}, known: &known{wide: map[string][]int64{}}}
+	for _, part := range []func(source) error{of.loadFeatures, of.loadLabels, of.loadTargets, of.loadSplits} {
+		if err := part(filesOf{src, file}); err != nil {
+			return nil, err
+		}
+	}
+	for name, wide := range of.known.wide {
+		d.known.wide[file(name)] = wide
+	}
+	of.known = nil
+	return of, nil
+}
 
 func (d *Dataset) loadGraphs(src source) error {
 	m := d.Meta.Graphs
@@ -85,17 +102,8 @@ func (d *Dataset) loadGraphs(src source) error {
 	if first, last := d.GraphOffsets[0], d.GraphOffsets[m.NumNodes]; first != 0 || last != int64(d.Meta.NumNodes) {
 		return readError(label, "it runs from %d to %d; it must run from 0 to the number of nodes, %d", first, last, d.Meta.NumNodes)
 	}
-	d.Graphs = &Dataset{Meta: *m, Splits: map[string][]int32{}, known: &known{wide: map[string][]int64{}}}
-	for _, part := range []func(source) error{d.Graphs.loadFeatures, d.Graphs.loadLabels, d.Graphs.loadTargets, d.Graphs.loadSplits} {
-		if err := part(ofGraphsIn{src}); err != nil {
-			return err
-		}
-	}
-	for name, wide := range d.Graphs.known.wide {
-		d.known.wide[ofGraphs(name)] = wide
-	}
-	d.Graphs.known = nil
-	return nil
+	d.Graphs, err = d.loadRows(src, *m, ofGraphs)
+	return err
 }
 
 // checkGraphs reads the offsets of a dataset of many graphs, and finds edges between two of them.
@@ -200,14 +208,10 @@ func (d *Dataset) SubsetOfGraphs(ids []int32) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := *d.Graphs
-	of.Meta.NumNodes = d.NumGraphs()
-	of.Graph = &graphops.Graph{Indptr: make([]int64, d.NumGraphs()+1)}
-	graphs, err := of.Subset(ids)
+	graphs, err := d.Graphs.subsetOfRows(ids, d.NumGraphs())
 	if err != nil {
 		return nil, err
 	}
-	graphs.Graph = nil
 	s.Graphs, s.GraphOffsets = graphs, at
 	s.Describe()
 	return s, nil

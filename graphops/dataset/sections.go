@@ -41,10 +41,15 @@ const (
 	targetsFile = "targets.npy"
 
 	graphOffsetsFile = "graph_offsets.npy"
+
+	edgeRowsFile = "edge_rows.npy"
 )
 
 // ofGraphs returns the file of the graphs of a dataset that is file for nodes.
 func ofGraphs(file string) string { return "graph_" + file }
+
+// ofEdges returns the file of the answers of edges that is file for nodes.
+func ofEdges(file string) string { return "edge_answer_" + file }
 
 // splitPrefix begins the name of a split's section.
 const splitPrefix = "split_"
@@ -161,6 +166,9 @@ func (d *Dataset) Describe() {
 	if d.Graphs != nil {
 		d.Graphs.Meta = *d.Meta.Graphs
 	}
+	if d.EdgeAnswers != nil {
+		d.EdgeAnswers.Meta = *d.Meta.EdgeAnswers
+	}
 }
 
 func (d *Dataset) describe(m *Metadata) {
@@ -171,6 +179,7 @@ func (d *Dataset) describe(m *Metadata) {
 	m.TargetDim = d.TargetDim()
 	d.describeTypes(m)
 	d.describeGraphs(m)
+	d.describeEdges(m)
 	m.Arrays = slices.Sorted(maps.Keys(d.Arrays))
 	if d.Graph != nil {
 		m.Weighted, m.EdgeFeatureDim, m.EdgeTimes = d.Graph.EdgeWeights != nil, d.EdgeFeatureDim(), d.HasEdgeTimes()
@@ -221,6 +230,9 @@ func (d *Dataset) checkShape() error {
 		return err
 	}
 	if err := d.checkEdgeShape(); err != nil {
+		return err
+	}
+	if err := d.checkEdgeAnswersShape(); err != nil {
 		return err
 	}
 	if err := d.checkTypesShape(); err != nil {
@@ -347,7 +359,7 @@ func load(src source) (*Dataset, error) {
 	if err := d.loadGraph(src); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(source) error{d.loadWeights, d.loadEdgeData, d.loadTypes, d.loadFeatures, d.loadLabels, d.loadTargets, d.loadSplits, d.loadEdgeSplits, d.loadArrays, d.loadGraphs} {
+	for _, part := range []func(source) error{d.loadWeights, d.loadEdgeData, d.loadTypes, d.loadFeatures, d.loadLabels, d.loadTargets, d.loadSplits, d.loadEdgeSplits, d.loadArrays, d.loadGraphs, d.loadEdgeAnswers} {
 		if err := part(src); err != nil {
 			return nil, err
 		}
@@ -438,6 +450,11 @@ func (d *Dataset) loadMeta(src source) error {
 	if g := m.Graphs; g != nil {
 		if err := g.checkGraphs(); err != nil {
 			return readError(label, "graphs: %w", err)
+		}
+	}
+	if a := m.EdgeAnswers; a != nil {
+		if err := a.checkEdgeAnswersMeta(); err != nil {
+			return readError(label, "edge_answers: %w", err)
 		}
 	}
 	return nil

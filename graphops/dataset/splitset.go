@@ -60,6 +60,9 @@ func (d *Dataset) SplitSets() int {
 	if d.Graphs != nil {
 		n = max(n, d.Graphs.SplitSets())
 	}
+	if d.EdgeAnswers != nil {
+		n = max(n, d.EdgeAnswers.SplitSets())
+	}
 	return n
 }
 
@@ -101,11 +104,17 @@ func (d *Dataset) WithSplitSet(k int) (*Dataset, error) {
 			graphs, found = g, true
 		}
 	}
+	edges := d.EdgeAnswers
+	if edges != nil {
+		if a, err := edges.WithSplitSet(k); err == nil {
+			edges, found = a, true
+		}
+	}
 	if !found {
 		return nil, fmt.Errorf("dataset: %s has no split set %d; it has %d, numbered from 0", d.Name(), k, d.SplitSets())
 	}
 	view := *d
-	view.Splits, view.Graphs, view.whole, view.splitSet, view.closer = splits, graphs, d, k, nil
+	view.Splits, view.Graphs, view.EdgeAnswers, view.whole, view.splitSet, view.closer = splits, graphs, edges, d, k, nil
 	view.Meta.Splits = sortedSplits(splits)
 	return &view, nil
 }

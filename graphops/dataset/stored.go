@@ -36,6 +36,14 @@ func (d *Dataset) Stored() bool {
 			whole.Splits = d.whole.Graphs.Splits
 			base.Graphs = &whole
 		}
+		if a := d.EdgeAnswers; a != nil {
+			if as.EdgeAnswers == nil || !maps.EqualFunc(as.EdgeAnswers.Splits, a.Splits, func(a, b []int32) bool { return sameMemory(rawBytes(a), rawBytes(b)) }) {
+				return false
+			}
+			whole := *a
+			whole.Splits = d.whole.EdgeAnswers.Splits
+			base.EdgeAnswers = &whole
+		}
 		base.Splits = d.whole.Splits
 	}
 	arrays := base.arrays()

@@ -53,6 +53,26 @@ func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 	if d.Targets != nil {
 		s.Targets = d.Targets.selected(ids)
 	}
+	if d.EdgeAnswers != nil {
+		var v int32
+		at, next, in := int64(0), int64(0), false // edges of d and of s so far, and whether the last one is in s
+		if err := d.keepEdgeAnswers(s, func(e int64) int64 {
+			for ; at <= e; at++ { // positions ascend, so each edge is looked at once
+				for d.Graph.Indptr[v+1] <= at {
+					v++
+				}
+				if in = number[v] > 0 && number[d.Graph.Indices[at]] > 0; in {
+					next++
+				}
+			}
+			if !in {
+				return -1
+			}
+			return next - 1
+		}); err != nil {
+			return nil, err
+		}
+	}
 	for name, split := range d.Splits {
 		kept := []int32{}
 		for _, v := range split {

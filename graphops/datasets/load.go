@@ -1,4 +1,4 @@
-// Package datasets finds and makes datasets by name: generated ones ([Planted], [RMAT],
+// Package datasets finds and makes datasets by name: generated ones ([Planted], [RMAT], [Ratings],
 // [Molecules], [dataset.Karate]), published ones, directories, and those of graph servers.
 //
 // [Load] takes the name: a generator such as "planted?nodes=20000", the path of a directory, or a
@@ -76,6 +76,13 @@ func Generators() []Generator {
 			Example: "houses?nodes=300&houses=80",
 			make:    loadHouses,
 			params:  []string{"nodes", "houses", "seed"},
+		},
+		{
+			Name:    "ratings",
+			Summary: "users and items with a rating to predict of each edge, which neighbours tell",
+			Example: "ratings?users=10000&items=2000",
+			make:    loadRatings,
+			params:  []string{"users", "items", "degree", "noise", "seed"},
 		},
 	}
 }

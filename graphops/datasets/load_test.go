@@ -160,6 +160,7 @@ func TestLoad(t *testing.T) {
 		"planted?nodes=200&homophily=0":      "planted: 200 nodes",
 		"planted?nodes=100&degree=0&noise=0": "planted: 100 nodes, 0 edges",
 		"planted?nodes=200&degree=4.5&seed=18446744073709551615": "planted: 200 nodes",
+		"ratings?users=50&items=64&degree=4&noise=0":             "with numbers of 200 edges (1 target, train 160, val 20, test 20)",
 		"molecules?graphs=50&noise=0":                            "in 50 graphs (2 classes, 1 target, train 40, val 5, test 5)",
 	} {
 		d, err := Load(spec)
@@ -187,6 +188,10 @@ func TestLoad(t *testing.T) {
 		"houses?nodes=5":                     "nodes is 5; it must lie in [6,",
 		"houses?houses=301":                  "houses is 301; it must lie in [1, nodes]",
 		"molecules?graphs=9":                 "graphs is 9; it must lie in [10,",
+		"ratings?users=9":                    "users is 9; it must be at least 10",
+		"ratings?items=31":                   "items is 31",
+		"ratings?degree=32":                  "degree is 32; it must lie in [1, items/16]",
+		"ratings?noise=-1":                   "noise is -1",
 		"molecules?noise=-1":                 "noise is -1",
 		"planted?nodes=%zz":                  "must have the form name=value",
 		"planted?nodes=99999999999999999999": `nodes is "99999999999999999999"`,

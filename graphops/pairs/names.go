@@ -15,6 +15,26 @@ type Names struct {
 	of     []string         // by node
 	number map[string]int32 // without ids that several nodes have
 	whole  bool             // an id is a whole number
+	// ends are the ids of the sources and of the destinations of a relation; nil: number for both.
+	ends [2]map[string]int32
+}
+
+// Ends returns the names by which [Names.Edges] reads edges of a relation: the first id of a line is that of a source and the second
+// that of a destination, so that nodes of both types may have the same ids. A nil r changes nothing.
+func (n Names) Ends(r *Relation) Names {
+	if r == nil || len(n.of) == 0 {
+		return n
+	}
+	for k, span := range [2][2]int32{{r.SrcLo, r.SrcHi}, {r.DstLo, r.DstHi}} {
+		of := NewNames(n.of[span[0]:span[1]])
+		for name := range of.number {
+			of.number[name] += span[0]
+		}
+		if n.ends[k] = of.number; of.number == nil {
+			n.ends[k] = map[string]int32{}
+		}
+	}
+	return n
 }
 
 // NewNames returns the ids of nodes, in the order of their numbers, as Dataset.IDs of package dataset gives them; none if of is
@@ -92,8 +112,12 @@ func (n Names) read(path string, columns int) (nodes []int32, numbers bool, err 
 	err = eachLine(in, columns, func(line int, text string) error {
 		words := wordsOf(text, columns)
 		row, missing, whole := make([]int32, 0, columns), "", true
-		for _, w := range words {
-			if v, ok := n.number[w]; ok {
+		for k, w := range words {
+			number := n.number
+			if columns == 2 && k < 2 && n.ends[k] != nil {
+				number = n.ends[k]
+			}
+			if v, ok := number[w]; ok {
 				row = append(row, v)
 			} else if missing == "" {
 				missing = w

@@ -316,7 +316,7 @@ func partByTime(t, val, test int64) int {
 }
 
 func noEdgeAt(part int, val, test int64) error {
-	return fmt.Errorf("pairs: with validation from time %d and the test from time %d on, no edge is left for %s; choose other times", val, test, [...]string{"training", "validation", "the test"}[part])
+	return fmt.Errorf("pairs: with validation from time %d and the test from time %d on, no edge is left for %s; choose other times", val, test, partNames[part])
 }
 
 // latest returns the latest time of the copies of an edge.

@@ -51,10 +51,10 @@ var areas = []area{
 	{"gnb/predict", "answers for single nodes, in memory"},
 	{"gnb/report", "how good a model is, and where it errs"},
 	{"gnb/parts", "datasets divided into parts"},
-	{"gnb/links", "training that predicts links"},
 	{"gnb/kg", "training on knowledge graphs"},
 	{"gnb/graphs", "training that predicts labels and numbers of whole graphs"},
-	{"gnb/numbers", "training that predicts numbers of nodes"},
+	{"gnb/numbers", "training that predicts numbers of nodes and edges"},
+	{"gnb/links", "training that predicts links"},
 	{"gnb/budget", "a sampler with budgets of nodes by type"},
 	{"gnb/flight", "graphs as Arrow tables"},
 	{"gnb/tables", "datasets of tables"},
@@ -82,7 +82,8 @@ var areas = []area{
 	{"gnb/monitor/load", "the figures of a machine, which internals measure and users name"},
 }
 
-// sideBySide lists areas that must not import one another. Package numbers is below those that predict or report numbers too.
+// sideBySide lists areas that must not import one another. Package numbers is below those that
+// predict or report numbers too, and above links, whose batches of edges it takes.
 var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report", "gnb/parts", "gnb/flight", "gnb/tables", "gnb/serve", "gnb/remote", "gnb/links", "gnb/kg", "gnb/budget"}
 
 // mayOnly lists areas that may import only the packages of the module named here, and each other's

@@ -39,7 +39,7 @@ func (g *Guide) CheckKinds() error {
 			for _, k := range known {
 				all = append(all, string(k))
 			}
-			return Errorf("--kinds %s=%s: the kinds are %s; --format tables has category, text and date too", name, k, strings.Join(all, ", "))
+			return Errorf("--kinds %s=%s: the kinds are %s; --format tables has category, text, date and predict too", name, k, strings.Join(all, ", "))
 		}
 	}
 	if g.Decimal != "" && g.Decimal != "," && g.Decimal != "." {

@@ -122,6 +122,11 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		for _, name := range slices.Sorted(maps.Keys(ds.EdgeSplits)) {
 			out.Printf("  split %-6s %d edges\n", name, len(ds.EdgeSplits[name]))
 		}
+		if a := ds.EdgeAnswers; a != nil {
+			for _, name := range a.SplitNames() {
+				out.Printf("  split %-6s %d edges with targets\n", name, len(a.Splits[name]))
+			}
+		}
 		for _, name := range ds.SplitNames() {
 			ids, err := ds.Split(name)
 			if err != nil {
@@ -166,6 +171,13 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	if names := ds.Meta.FeatureNames; len(names) > 0 && len(names) <= 1000 {
 		result["feature_names"] = names
+	}
+	if a := ds.EdgeAnswers; a != nil {
+		of := map[string]int{}
+		for name, rows := range a.Splits {
+			of[name] = len(rows)
+		}
+		result["edge_targets"], result["target_edges"], result["target_edge_splits"] = a.TargetDim(), len(ds.EdgeRows), of
 	}
 	if len(ds.EdgeSplits) > 0 {
 		edgeSplits := map[string]int{}

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/outfile"
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/numbers"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/pairs"
@@ -32,13 +33,13 @@ type linkInfer struct {
 // newLinkInfer makes the flags.
 func newLinkInfer(fs *flag.FlagSet) *linkInfer {
 	i := &linkInfer{fs: fs}
-	fs.StringVar(&i.pairs, "pairs", "", "links: `file` of pairs to score, one a line")
+	fs.StringVar(&i.pairs, "pairs", "", "`file` of pairs to score or predict, one a line")
 	fs.IntVar(&i.k, "recommend", 0, "links: nodes to recommend to each node")
 	fs.StringVar(&i.nodes, "nodes", "", "links: `file` of the nodes to recommend to (default all)")
 	fs.StringVar(&i.candidates, "candidates", "", "links: `file` of the nodes to recommend (default all)")
 	fs.StringVar(&i.relation, "relation", "", "links: `relation` of the pairs (default the run's)")
 	fs.BoolVar(&i.exclude, "exclude-known", false, "links: recommend no node that is already a neighbour")
-	fs.BoolVar(&i.training, "training-edges", false, "links: compute on the training edges alone, as evaluation does")
+	fs.BoolVar(&i.training, "training-edges", false, "compute on the training edges alone, as evaluation does")
 	fs.StringVar(&i.triples, "triples", "", "triples: `file` of triples to score, one a line")
 	fs.StringVar(&i.complete, "complete", "", "triples: `file` of triples with ? as head or tail")
 	fs.IntVar(&i.best, "best", 10, "triples: entities to find for each ?")
@@ -61,9 +62,9 @@ func (i *linkInfer) check(run *runs.Run) (err error) {
 	}
 	for _, name := range inferLinksFlags {
 		switch {
-		case !given[name]:
+		case !given[name] || (name == "pairs" || name == "training-edges") && numbers.Trained(run) && numbers.TrainedEdges(run):
 		case !links.Predicts(run):
-			return fmt.Errorf("--%s is for runs that predict links, and run %s does not; train one by gnb train --task links", name, run.Config.ID)
+			return fmt.Errorf("--%s is for runs that predict links%s, and run %s does not; train one by gnb train --task links", name, map[bool]string{true: " or numbers of edges"}[name == "pairs" || name == "training-edges"], run.Config.ID)
 		case !given["recommend"] && slices.Contains([]string{"nodes", "candidates", "exclude-known"}, name):
 			return fmt.Errorf("--%s goes with --recommend K, which is missing", name)
 		}
@@ -119,12 +120,9 @@ func (i *linkInfer) run(ctx context.Context, run *runs.Run, ds *dataset.Dataset,
 	}
 	switch {
 	case i.pairs != "":
-		e, err := names.Edges(i.pairs)
+		e, err := i.readPairs(names)
 		if err != nil {
 			return linkResult{}, err
-		}
-		if e.Len() == 0 {
-			return linkResult{}, fmt.Errorf("--pairs %s has no pairs; write a line for each: the source's and the destination's number in the dataset, from 0, or their ids in the tables that the dataset was made of", i.pairs)
 		}
 		s, err := links.Score(ctx, run, ds, e, lo)
 		if err != nil {
@@ -147,6 +145,15 @@ func (i *linkInfer) run(ctx context.Context, run *runs.Run, ds *dataset.Dataset,
 	}
 	r, err := links.Infer(ctx, run, ds, out, lo)
 	return linkResult{Nodes: &r.Nodes, Seconds: r.Seconds, Weights: r.Weights, Out: r.Out}, err
+}
+
+// readPairs reads the pairs of --pairs.
+func (i *linkInfer) readPairs(names pairs.Names) (links.Edges, error) {
+	e, err := names.Edges(i.pairs)
+	if err == nil && e.Len() == 0 {
+		err = fmt.Errorf("--pairs %s has no pairs; write a line for each: the source's and the destination's number in the dataset, from 0, or their ids in the tables that the dataset was made of", i.pairs)
+	}
+	return e, err
 }
 
 func (i *linkInfer) recommend(ctx context.Context, run *runs.Run, ds *dataset.Dataset, names pairs.Names, out string, array bool, lo links.InferOptions) (linkResult, error) {

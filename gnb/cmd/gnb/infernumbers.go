@@ -3,8 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"iter"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -14,6 +17,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
+	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
@@ -25,15 +29,15 @@ type numbersResult struct {
 	Notices notice.List        `json:"notices,omitempty"`
 }
 
-// inferNumbers writes predictions: an array, with the original ids beside it, or rows of the id and the numbers.
-func inferNumbers(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string, o gnb.InferOptions) (r numbersResult, err error) {
+// inferNumbers writes predictions: an array, with the original ids beside it, or rows of the ids and the numbers.
+func inferNumbers(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string, link *linkInfer, o gnb.InferOptions) (r numbersResult, err error) {
 	if err := outfile.Check(file, true, true); err != nil {
 		return r, cli.Usagef("%s", err)
 	}
 	if o.Layer != 0 {
 		return r, cli.Usagef("--layer %d: run %s predicts numbers, which are those of the last layer; leave --layer out", o.Layer, run.Config.ID)
 	}
-	p, err := numbers.Predict(ctx, run, ds, o)
+	p, err := predictNumbers(ctx, run, ds, link, o)
 	if err != nil {
 		return r, err
 	}
@@ -43,19 +47,26 @@ func inferNumbers(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file stri
 		r.Values[v.Name] = v.Value
 	}
 	if outfile.IsArray(file) {
-		if err := dataset.WriteNPY(file, p.Rows.Rows, p.Rows.Cols, p.Rows.F32); err != nil || p.IDs == nil {
+		if err := dataset.WriteNPY(file, p.Rows.Rows, p.Rows.Cols, p.Rows.F32); err != nil || p.IDs == nil && p.Pairs == nil {
 			return r, err
 		}
-		return r, writeIDs(file, p.IDs)
-	}
-	return r, outfile.Write(file, append([]string{"id"}, p.Names...), func(yield func([]any) bool) {
-		row := make([]any, 1+p.Rows.Cols)
-		for v := range p.Rows.Rows {
-			if row[0] = fmt.Sprint(v); p.IDs != nil {
-				row[0] = p.IDs[v]
+		return r, writeIDs(file, func(yield func(string) bool) {
+			for row := range p.Rows.Rows {
+				if !yield(strings.Join(p.RowIDs(row), "\t")) {
+					return
+				}
 			}
-			for c, x := range p.Rows.Row(v) {
-				row[1+c] = x
+		})
+	}
+	return r, outfile.Write(file, append(p.IDNames(), p.Names...), func(yield func([]any) bool) {
+		row := make([]any, 0, 2+p.Rows.Cols)
+		for v := range p.Rows.Rows {
+			row = row[:0]
+			for _, id := range p.RowIDs(v) {
+				row = append(row, id)
+			}
+			for _, x := range p.Rows.Row(v) {
+				row = append(row, x)
 			}
 			if !yield(row) {
 				return
@@ -64,11 +75,39 @@ func inferNumbers(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file stri
 	})
 }
 
-// writeIDs writes the original ids of the nodes, one a line, into a file beside that of their rows.
-func writeIDs(file string, ids []string) error {
+// predictNumbers predicts the numbers of nodes, of edges, or of the pairs that the flags give.
+func predictNumbers(ctx context.Context, run *runs.Run, ds *gnb.Dataset, link *linkInfer, o gnb.InferOptions) (*numbers.Predictions, error) {
+	if !numbers.TrainedEdges(run) {
+		return numbers.Predict(ctx, run, ds, o)
+	}
+	po := numbers.PredictOptions{InferOptions: o, Training: link.training}
+	if link.pairs == "" {
+		return numbers.PredictEdges(ctx, run, ds, nil, po)
+	}
+	ids, err := ds.IDs()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	names := pairs.NewNames(ids)
+	if had, err := numbers.OptionsOf(run); err == nil && had.Relation != "" && ds.Schema() != nil {
+		r, err := pairs.NewRelation(ds.Schema(), had.Relation)
+		if err != nil {
+			return nil, err
+		}
+		names = names.Ends(r)
+	}
+	e, err := link.readPairs(names)
+	if err != nil {
+		return nil, err
+	}
+	return numbers.PredictEdges(ctx, run, ds, &e, po)
+}
+
+// writeIDs writes what says which node or edge each row is, a line for each, into a file beside that of the rows.
+func writeIDs(file string, ids iter.Seq[string]) error {
 	return atomicfile.WriteWith(strings.TrimSuffix(file, outfile.Array)+".ids.txt", 0o666, func(w io.Writer) error {
 		b := bufio.NewWriter(w)
-		for _, id := range ids {
+		for id := range ids {
 			fmt.Fprintln(b, id)
 		}
 		return b.Flush()

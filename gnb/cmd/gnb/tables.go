@@ -181,6 +181,9 @@ func writeTables(dst string, show bool, out *cli.Output, run func(said func(noti
 	if g := ds.Graphs; g != nil {
 		stats.Graphs, stats.GraphClasses, stats.GraphTargets = ds.NumGraphs(), g.Classes(), g.TargetDim()
 	}
+	if a := ds.EdgeAnswers; a != nil {
+		stats.EdgeTargets, stats.TargetEdges = a.TargetDim(), len(ds.EdgeRows)
+	}
 	if show {
 		out.Printf("%s", recipe)
 	}
@@ -237,7 +240,7 @@ func inferNodes(ctx context.Context, run *runs.Run, ds *gnb.Dataset, file string
 	if err != nil {
 		return r, err
 	}
-	return r, writeIDs(file, ids)
+	return r, writeIDs(file, slices.Values(ids))
 }
 
 // inferTable writes a line for each node: its id, the most probable class and the probability.

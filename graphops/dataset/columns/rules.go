@@ -30,6 +30,7 @@ const (
 	Source    Kind = "source"     // the id of an edge's source, the head of a triple
 	Relation  Kind = "relation"   // the relation of a triple
 	Target    Kind = "target"     // the id of an edge's target, the tail of a triple; of nodes, a number to predict
+	Predict   Kind = "predict"    // a number to predict of an edge
 	Weight    Kind = "weight"     // the edge's weight
 	Time      Kind = "time"       // the edge's time
 	Skip      Kind = "skip"       // not read

@@ -211,6 +211,9 @@ type Stats struct {
 	Classes  int    `json:"classes"`
 	// Targets is the number of numbers to predict of a node.
 	Targets int `json:"targets,omitempty"`
+	// EdgeTargets is the number of numbers to predict of an edge, and TargetEdges that of the edges that can have some.
+	EdgeTargets int `json:"edge_targets,omitempty"`
+	TargetEdges int `json:"target_edges,omitempty"`
 	// Graphs is the number of graphs of a dataset of many, GraphClasses that of their classes and GraphTargets that of the
 	// numbers to predict of each; 0 for a dataset that is one graph.
 	Graphs       int `json:"graphs,omitempty"`
@@ -263,6 +266,11 @@ func (s Stats) String() string {
 		answers += ", " + phrase.Count(s.Targets, "target")
 	case s.Targets > 0:
 		answers = phrase.Count(s.Targets, "target")
+	case s.EdgeTargets > 0 && s.Classes == 0:
+		answers = ""
+	}
+	if s.EdgeTargets > 0 {
+		answers = strings.TrimPrefix(answers+fmt.Sprintf(", %s of %s", phrase.Count(s.EdgeTargets, "target"), phrase.Count(s.TargetEdges, "edge")), ", ")
 	}
 	return fmt.Sprintf("%s (%s): %d nodes, %s, %s, %s", s.Name, s.Format, s.Nodes, edges, features, answers)
 }
@@ -399,6 +407,9 @@ func Convert(ctx context.Context, src, dst string, o Options) (Stats, error) {
 	}
 	if d.Graphs != nil {
 		stats.Graphs, stats.GraphClasses, stats.GraphTargets = d.NumGraphs(), d.Graphs.Classes(), d.Graphs.TargetDim()
+	}
+	if a := d.EdgeAnswers; a != nil {
+		stats.EdgeTargets, stats.TargetEdges = a.TargetDim(), len(d.EdgeRows)
 	}
 	return stats, nil
 }

@@ -26,6 +26,9 @@ type edges struct {
 	w     []float32 // nil: none
 	x     *graphops.EdgeFeatures
 	times []int64
+	// targets [edges, any] are numbers to predict of the edges, or nil, and parts the edges of the splits train, val and test.
+	targets *dataset.Matrix
+	parts   [3][]int32
 	// undirected reports that every edge also stands for its opposite.
 	undirected bool
 }
@@ -60,16 +63,47 @@ func (e *edges) dataset(o Options) (*dataset.Dataset, error) {
 	d := &dataset.Dataset{Splits: map[string][]int32{}}
 	var err error
 	var merged Merged
-	d.Graph, merged, err = Graph(e.nodes, e.src, e.dst, graphops.EdgeData{Weights: e.w, Features: e.x, Times: e.times}, build)
-	e.src, e.dst, e.w, e.x, e.times = nil, nil, nil, nil, nil
+	times := e.times
+	if e.targets != nil { // each edge of the input is one of its own
+		times = dataset.RowNumbers(len(e.src), e.times)
+	}
+	d.Graph, merged, err = Graph(e.nodes, e.src, e.dst, graphops.EdgeData{Weights: e.w, Features: e.x, Times: times}, build)
 	if err != nil {
 		return nil, err
 	}
+	if e.targets != nil {
+		if err := e.answers(d, times); err != nil {
+			return nil, err
+		}
+	}
+	e.src, e.dst, e.w, e.x, e.times, e.targets = nil, nil, nil, nil, nil, nil
 	if merged.Repeats > 0 {
 		o.said.Add(merged.Notice())
 	}
 	d.Meta.Undirected = build.Undirected
 	return d, nil
+}
+
+// answers gives a dataset, whose graph has the numbers of edges as times, the targets of the edges.
+func (e *edges) answers(d *dataset.Dataset, numbers []int64) error {
+	var at []int64
+	d.Graph, at = dataset.FromRowNumbers(d.Graph, e.src, e.dst, numbers, e.times)
+	rows, err := d.SetEdgeTargets(at, e.targets, nil)
+	if err != nil {
+		return tabular.Errorf("%w", err)
+	}
+	for k, ids := range e.parts {
+		if ids == nil {
+			continue
+		}
+		split := make([]int32, len(ids))
+		for i, row := range ids {
+			split[i] = rows[row]
+		}
+		slices.Sort(split)
+		d.EdgeAnswers.Splits[columns.Parts[k]] = split
+	}
+	return nil
 }
 
 // makeUndirected adds the opposite of every edge of d.

@@ -21,7 +21,8 @@ var _ folderReader = numpyReader{}
 // features], y.npy (or labels.npy, label.npy, node_label.npy) [nodes] or, for several labels per
 // node, [nodes, classes], targets.npy (or target.npy) [nodes] or [nodes, targets] of numbers to predict, NaN where unknown, and
 // for each of train, val (or valid) and test either NAME_mask.npy
-// [nodes] or NAME_idx.npy (or NAME.npy) of node ids. Masks [nodes, sets] are of several sets of splits; one [nodes]
+// [nodes] or NAME_idx.npy (or NAME.npy) of node ids; edge_targets.npy (or edge_target.npy) [edges] or [edges, targets] of numbers to
+// predict of edges, and for their splits edge_NAME_mask.npy [edges] or edge_NAME_idx.npy of places in edge_index. Masks [nodes, sets] are of several sets of splits; one [nodes]
 // beside them is of every set.
 type numpyReader struct{}
 
@@ -31,7 +32,7 @@ func (numpyReader) Name() string { return "numpy" }
 func (numpyReader) Folder() bool { return true }
 
 func (numpyReader) About() string {
-	return "a folder of NumPy arrays: edge_index.npy [2, edges] and maybe x.npy, y.npy, targets.npy, edge_weight.npy, edge_attr.npy, edge_time.npy, train_mask.npy or train_idx.npy, …"
+	return "a folder of NumPy arrays: edge_index.npy [2, edges] and maybe x.npy, y.npy, targets.npy, edge_targets.npy, edge_weight.npy, edge_attr.npy, edge_time.npy, train_mask.npy or train_idx.npy, …"
 }
 
 func (numpyReader) detect(s *source) bool { return s.Has("edge_index.npy") }
@@ -58,26 +59,26 @@ func (numpyReader) read(ctx context.Context, s *source, o Options) (*dataset.Dat
 		if d.Targets != nil {
 			return nil, tabular.Errorf("reading %s: %s and the labels both have numbers to predict; keep one of them", s.Path, targets)
 		}
-		if d.Targets, err = s.numpyTargets(targets, d.Nodes()); err != nil {
+		if d.Targets, err = s.numpyTargets(targets, "node", d.Nodes()); err != nil {
 			return nil, err
 		}
 	}
 	return d, s.numpySplits(d, o)
 }
 
-// numpyTargets reads the numbers to predict.
-func (s *source) numpyTargets(name string, nodes int) (*dataset.Matrix, error) {
-	a, err := s.array(name, "the nodes' targets")
+// numpyTargets reads the numbers to predict of n nodes or edges.
+func (s *source) numpyTargets(name, what string, n int) (*dataset.Matrix, error) {
+	a, err := s.array(name, "the "+what+"s' targets")
 	if err != nil {
 		return nil, err
 	}
 	defer a.Close()
-	t := &dataset.Matrix{Rows: nodes, Cols: 1}
+	t := &dataset.Matrix{Rows: n, Cols: 1}
 	if len(a.Shape) == 2 {
 		t.Cols = a.Shape[1]
 	}
-	if len(a.Shape) < 1 || len(a.Shape) > 2 || a.Shape[0] != nodes || t.Cols < 1 {
-		return nil, a.wrong("it is %s; targets have an entry or a row for each of the %d nodes", a.Describe(), nodes)
+	if len(a.Shape) < 1 || len(a.Shape) > 2 || a.Shape[0] != n || t.Cols < 1 {
+		return nil, a.wrong("it is %s; targets have an entry or a row for each of the %d %ss", a.Describe(), n, what)
 	}
 	if err := a.eachFloat(func(i int64, x float32) error {
 		if math.IsInf(float64(x), 0) {
@@ -222,11 +223,38 @@ func (s *source) numpyGraph(ctx context.Context, x string, o Options) (*dataset.
 			return nil, err
 		}
 	}
+	if name := s.Find("edge_targets.npy", "edge_target.npy"); name != "" {
+		if err = s.numpyEdgeTargets(e, name); err != nil {
+			return nil, err
+		}
+	}
 	d, err := e.dataset(o)
 	if err == nil && y != nil {
 		err = setColumn(d, y, wrong, o)
 	}
 	return d, err
+}
+
+// numpyEdgeTargets reads the numbers to predict of edges, and their splits.
+func (s *source) numpyEdgeTargets(e *edges, name string) (err error) {
+	if e.targets, err = s.numpyTargets(name, "edge", len(e.src)); err != nil {
+		return err
+	}
+	for k, part := range columns.Parts {
+		found := s.Find("edge_"+part+"_mask.npy", "edge_"+part+"_idx.npy")
+		if found == "" {
+			continue
+		}
+		sets, err := s.numpySplit(len(e.src), found, strings.HasSuffix(found, "_mask.npy"))
+		if err != nil {
+			return err
+		}
+		if len(sets) > 1 {
+			return tabular.Errorf("reading %s: %s has masks of %d sets of splits; edges have one", s.Path, found, len(sets))
+		}
+		e.parts[k] = sets[0]
+	}
+	return nil
 }
 
 func (s *source) edgeWeights(numEdges int) ([]float32, error) {

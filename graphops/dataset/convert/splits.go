@@ -18,6 +18,9 @@ func checkSplit(spec string) error {
 		_, err := perClass(text)
 		return err
 	}
+	if shares, ok := strings.CutPrefix(spec, "time"); ok && (shares == "" || shares[0] == ':') {
+		spec = "random" + shares
+	}
 	_, _, err := randomSplit(spec)
 	return err
 }
@@ -72,6 +75,16 @@ func randomSplit(spec string) (o dataset.SplitOptions, ok bool, err error) {
 // dataset's source.
 func addSplits(ctx context.Context, d *dataset.Dataset, m *tabular.Meter, o Options) (string, error) {
 	of, spec := d, o.Split
+	if a := d.EdgeAnswers; a != nil && (d.Labels == nil && d.MultiLabels == nil && d.Targets == nil || strings.HasPrefix(spec, "time")) {
+		switch {
+		case spec == "" && len(a.Splits) > 0:
+			return "", nil
+		case spec == "":
+			spec = "random"
+			o.note("no file has splits of the edges with targets, so 80 %% are train, 10 %% val and 10 %% test (--split random, seed %d)", o.Seed)
+		}
+		return fmt.Sprintf(", split of edges %s, seed %d", spec, o.Seed), DivideEdges(d, spec, o.Seed)
+	}
 	if d.Graphs != nil {
 		of = d.Graphs
 		of.Meta.NumNodes, of.Meta.Name = d.NumGraphs(), d.Meta.Name
@@ -124,6 +137,24 @@ func Divide(ctx context.Context, d *dataset.Dataset, split string, seed uint64) 
 	}
 	_, err := addSplits(ctx, d, &tabular.Meter{}, Options{Split: split, Seed: seed})
 	return err
+}
+
+// DivideEdges replaces the splits of the edges with numbers to predict: at random, "random:0.8,0.1,0.1", or by their times,
+// "time:0.8,0.1,0.1", which puts the latest into the test; both also without shares. See [dataset.Dataset.SplitEdges]. It changes
+// d, so no other goroutine may read it meanwhile.
+func DivideEdges(d *dataset.Dataset, split string, seed uint64) error {
+	kind, shares, _ := strings.Cut(split, ":")
+	if kind != "random" && kind != "time" {
+		return tabular.Errorf("--split is %q; edges with numbers to predict are divided by random:0.8,0.1,0.1 or time:0.8,0.1,0.1, or by a column of the kind split", split)
+	}
+	o, _, err := randomSplit("random" + split[len(kind):])
+	if err != nil {
+		return tabular.Errorf("--split %s: give the shares of train, val and test, which add up to 1, as in %s:0.8,0.1,0.1, and not %s", split, kind, shares)
+	}
+	if err := d.SplitEdges(dataset.EdgeSplitOptions{Val: o.Val, Test: o.Test, ByTime: kind == "time", Seed: seed}); err != nil {
+		return tabular.Errorf("--split %s: %w", split, err)
+	}
+	return nil
 }
 
 // splitWords are the names that splits have in files.

@@ -47,7 +47,7 @@ func Transform(c Changes) func(*dataset.Dataset, notice.Func) (*dataset.Dataset,
 		switch {
 		case schema == nil:
 			return nil, errors.New("its nodes and edges have no types, so it has none of --without, --reverses and --typed-loops; --undirected adds the reverse of each edge")
-		case len(d.EdgeSplits) > 0:
+		case len(d.EdgeSplits) > 0 || d.EdgeAnswers != nil:
 			return nil, errors.New("its edges have splits, which --without, --reverses and --typed-loops would renumber; convert without them, and change the graph in the program (Graph.OfRelations, WithReverses, WithSelfLoops)")
 		}
 		kept, err := keptRelations(schema, c.Without)

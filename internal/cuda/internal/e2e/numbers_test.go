@@ -14,10 +14,15 @@ import (
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
-// Numbers of nodes train on devices with the CPU's losses, metrics and predictions within 1e-5: two targets, some unknown, by
+// Numbers of nodes and of edges train on devices with the CPU's losses, metrics and predictions within 1e-5: two targets, some unknown, by
 // quantiles, on one device and on two.
 func TestNumbers(t *testing.T) {
 	testneed.NotShort(t, "it trains several times on the interpreter")
+	t.Run("nodes", func(t *testing.T) { trainNumbers(t, false) })
+	t.Run("edges", func(t *testing.T) { trainNumbers(t, true) })
+}
+
+func trainNumbers(t *testing.T, edges bool) {
 	const n = 90
 	var src, dst []int32
 	ds := &gnb.Dataset{Features: &dataset.Matrix{Rows: n, Cols: 3}, Targets: &dataset.Matrix{Rows: n, Cols: 2}, Splits: map[string][]int32{}}
@@ -38,6 +43,25 @@ func TestNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	ds.Meta.Name = "small"
+	if edges {
+		x := &graphops.EdgeFeatures{Cols: 1}
+		for e := range ds.Graph.NumEdges() {
+			x.F32 = append(x.F32, float32(e%4)/4)
+		}
+		ds.Graph = ds.Graph.WithEdgeData(x, nil)
+		at := make([]int64, n)
+		for i := range at {
+			at[i] = 2 * int64(i)
+		}
+		y := ds.Targets
+		ds.Targets, ds.Splits = nil, map[string][]int32{}
+		if _, err := ds.SetEdgeTargets(at, y, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := ds.SplitEdges(dataset.EdgeSplitOptions{Val: 0.2, Test: 0.2}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	ds.Describe()
 	train := func(device string, workers int) (losses []float64, run *runs.Run, rows *dataset.Matrix) {
 		var o numbers.Options
