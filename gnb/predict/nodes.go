@@ -179,7 +179,7 @@ func (a *Answers) String() string {
 			fmt.Fprintf(&s, "and %d more\n", len(a.IDs)-i)
 			break
 		}
-		fmt.Fprintf(&s, "%s  %s\n", id, a.line(i))
+		fmt.Fprintf(&s, "%s  %s\n", id, a.Line(i))
 	}
 	for _, n := range a.Notices {
 		fmt.Fprintln(&s, n)

@@ -78,7 +78,7 @@ func (e *LimitError) Error() string {
 	if e.Hub == e.Node {
 		of = "the node itself"
 	}
-	return fmt.Sprintf("predict: the neighbourhood of node %s has more than %d edges; %s has %d in-edges: take some of the neighbours at each hop (Options.Fanouts, --fanouts), or allow more edges (Options.MaxEdges, --max-edges)", e.Node, e.Limit, of, e.Degree)
+	return fmt.Sprintf("predict: the neighbourhood of node %s has more than %d edges; %s has %d in-edges: take some of the neighbours at each hop (Options.Fanouts, --fanout), or allow more edges (Options.MaxEdges, --max-edges)", e.Node, e.Limit, of, e.Degree)
 }
 
 // Kind is what the rows of [Answers] are.
