@@ -287,11 +287,11 @@ func (x *adding) addEdges(ctx context.Context, all []Edge) error {
 		}
 		src, err := x.end(a, e.Source)
 		if err != nil {
-			return fmt.Errorf("the source of new edge %d: %w", i, err)
+			return at(err, "the source of new edge %d", i)
 		}
 		dst, err := x.end(b, e.Target)
 		if err != nil {
-			return fmt.Errorf("the target of new edge %d: %w", i, err)
+			return at(err, "the target of new edge %d", i)
 		}
 		if !src.added && !dst.added {
 			return bad("new edge %d joins %q and %q, which are both nodes of %s; an edge of a call has a new node at one end", i, e.Source, e.Target, p.in.Name())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -306,6 +307,18 @@ func bad(format string, args ...any) error {
 func unknown(format string, args ...any) error {
 	return kindError{fmt.Errorf("predict: "+format, args...), ErrUnknownNode}
 }
+
+// at says where an error of this package comes from, in front of its text.
+func at(err error, format string, args ...any) error {
+	return fmt.Errorf("predict: "+format+": %w", append(args, inside{err})...)
+}
+
+// inside is an error whose text stands inside another one of this package.
+type inside struct{ error }
+
+func (e inside) Error() string { return strings.TrimPrefix(e.error.Error(), "predict: ") }
+
+func (e inside) Unwrap() error { return e.error }
 
 // kindError is an error whose text does not repeat its kind.
 type kindError struct {
