@@ -60,7 +60,7 @@ func (p *Predictor) Neighbourhood(ctx context.Context, id string, use func(n *Ne
 		s = p.newPass()
 	}
 	defer p.passes.put(s)
-	s.o, s.ctx = p.overlaid(nil, nil, nil), ctx
+	s.o, s.ctx = p.plain(), ctx
 	s.rows.Reset(s.o)
 	return mapped.Guard(func() error {
 		blocks, release, err := s.sample([]int32{place})

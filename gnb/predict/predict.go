@@ -55,7 +55,8 @@ type Options struct {
 	// Seed is the key of the draws among more in-edges than Fanouts; 0 is one like any other.
 	Seed uint64
 	// MaxEdges is the largest number of edges of the neighbourhood of one node, over all hops; 0 means 2^22. It bounds the
-	// memory of a call. A node with more is refused with a [*LimitError].
+	// memory of a call. A node with more is refused with a [*LimitError], and so are new edges to known nodes that have more
+	// in-edges together.
 	MaxEdges int
 	// MaxNew is the largest number of new nodes of one type in a call; 0 means 4096.
 	MaxNew int

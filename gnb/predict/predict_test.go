@@ -422,6 +422,14 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "many that fit one by one", a, full, fits)
+	tight := open(t, run, w.old, predict.Options{MaxEdges: 40})
+	lone := predict.Additions{Nodes: w.added.Nodes[:1], Edges: []predict.Edge{{Source: w.added.Nodes[0].ID, Target: "30"}}}
+	if _, err := tight.New(t.Context(), lone); !errors.As(err, &limit) || limit.Hub != "30" || limit.Node != lone.Nodes[0].ID {
+		t.Errorf("an edge to the hub: %v", err)
+	}
+	if _, err := tight.New(t.Context(), predict.Additions{Nodes: lone.Nodes, Edges: slices.Repeat(lone.Edges, 41)}); !errors.Is(err, predict.ErrRequest) || !strings.Contains(err.Error(), "41 new edges") {
+		t.Errorf("too many new edges: %v", err)
+	}
 	few := open(t, run, w.old, predict.Options{MaxNew: 2})
 	if _, err := few.New(t.Context(), w.added); !errors.Is(err, predict.ErrRequest) || !strings.Contains(err.Error(), "MaxNew") {
 		t.Errorf("too many new nodes: %v", err)
