@@ -182,7 +182,7 @@ func (b *builder) scatter(shift, buckets int) (packed []uint64, starts []int64) 
 	grain := max(edgeGrain, (b.edges+511)/512)
 	chunks := parallel.Chunks(b.edges, grain)
 	heads := make([]int64, chunks*buckets)
-	pool := sync.Pool{New: func() any { s := make([]uint64, 0, 2*edgeGrain); return &s }}
+	pool := sync.Pool{New: func() any { s := make([]uint64, 0, 2*min(edgeGrain, b.edges)); return &s }}
 	each := func(lo, hi int, visit func(edges []uint64)) {
 		buf := pool.Get().(*[]uint64)
 		for ; lo < hi; lo += edgeGrain {

@@ -52,8 +52,8 @@ func (a *Answers) Probabilities(i int) []float64 {
 	return p
 }
 
-// line shows the answer for node i.
-func (a *Answers) line(i int) string {
+// Line shows the answer for node i.
+func (a *Answers) Line(i int) string {
 	switch a.Kind {
 	case Classes:
 		class, p := a.Class(i)

@@ -60,7 +60,8 @@ func (p *Predictor) Neighbourhood(ctx context.Context, id string, use func(n *Ne
 		s = p.newPass()
 	}
 	defer p.passes.put(s)
-	s.o, s.ctx, s.rows = p.overlaid(nil, nil, nil), ctx, s.known
+	s.o, s.ctx = p.plain(), ctx
+	s.rows.Reset(s.o)
 	return mapped.Guard(func() error {
 		blocks, release, err := s.sample([]int32{place})
 		if err != nil {

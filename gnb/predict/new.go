@@ -96,6 +96,9 @@ func newAdding(p *Predictor) *adding {
 
 // add makes the overlay of new nodes and edges, and returns what the recipe made of their values.
 func (x *adding) add(ctx context.Context, a Additions) (*overlay, notice.List, error) {
+	if n := len(a.Edges); n > x.p.o.MaxEdges {
+		return nil, nil, bad("a call has %d new edges, and the limit is %d; send fewer at once, or allow more (Options.MaxEdges, --max-edges)", n, x.p.o.MaxEdges)
+	}
 	if err := x.addNodes(ctx, a.Nodes); err != nil {
 		return nil, nil, err
 	}
@@ -106,7 +109,8 @@ func (x *adding) add(ctx context.Context, a Additions) (*overlay, notice.List, e
 	if err != nil {
 		return nil, nil, err
 	}
-	return x.p.overlaid(x.nodes, fresh, touched), x.said, nil
+	o, err := x.p.overlaid(x.nodes, fresh, touched)
+	return o, x.said, err
 }
 
 // addNodes gives the new nodes their places and features.
@@ -121,6 +125,10 @@ func (x *adding) addNodes(ctx context.Context, all []Node) error {
 			x.ids[typ] = map[string]int{}
 		}
 		number := len(x.byType[typ])
+		known, err := p.lookup(typ, n.ID)
+		if err != nil {
+			return err
+		}
 		switch _, twice := x.ids[typ][n.ID]; {
 		case n.ID == "":
 			return bad("new node %d has no id; edges and answers name it by its id", i)
@@ -128,7 +136,7 @@ func (x *adding) addNodes(ctx context.Context, all []Node) error {
 			return bad("the id of new node %d, %q, has a line break", i, n.ID)
 		case twice:
 			return bad("two new nodes have the id %q; each has an id of its own", n.ID)
-		case p.has(typ, n.ID):
+		case known >= 0:
 			return bad("the id %q of new node %d is that of a node of %s already; give another id, or ask for the known node", n.ID, i, p.in.Name())
 		case number == p.room:
 			return bad("a call has more than %d new nodes of a type; send fewer at once, or allow more (Options.MaxNew)", p.room)
@@ -160,12 +168,6 @@ func (p *Predictor) newType(i int, n Node) (int, error) {
 		return 0, bad("new node %d is of type %q, and %s has the types %s", i, n.Type, p.in.Name(), p.typeNames())
 	}
 	return typ, nil
-}
-
-// has reports whether a node of the dataset has an id.
-func (p *Predictor) has(typ int, id string) bool {
-	_, err := p.within(typ, id)
-	return err == nil
 }
 
 // features sets the input rows of the new nodes of a type.
@@ -287,11 +289,11 @@ func (x *adding) addEdges(ctx context.Context, all []Edge) error {
 		}
 		src, err := x.end(a, e.Source)
 		if err != nil {
-			return fmt.Errorf("the source of new edge %d: %w", i, err)
+			return at(err, "the source of new edge %d", i)
 		}
 		dst, err := x.end(b, e.Target)
 		if err != nil {
-			return fmt.Errorf("the target of new edge %d: %w", i, err)
+			return at(err, "the target of new edge %d", i)
 		}
 		if !src.added && !dst.added {
 			return bad("new edge %d joins %q and %q, which are both nodes of %s; an edge of a call has a new node at one end", i, e.Source, e.Target, p.in.Name())

@@ -28,7 +28,7 @@ func (p *Predictor) Nodes(ctx context.Context, ids ...string) (*Answers, error) 
 		}
 		places[i] = int32(p.first[typ] + number)
 	}
-	return p.answer(ctx, p.overlaid(nil, nil, nil), places, ids)
+	return p.answer(ctx, p.plain(), places, ids)
 }
 
 // Numbered answers for nodes of the dataset by their numbers, without a look at ids.
@@ -45,7 +45,7 @@ func (p *Predictor) Numbered(ctx context.Context, nodes ...int32) (*Answers, err
 		}
 		places[i], ids[i] = p.place(v), strconv.Itoa(int(v))
 	}
-	return p.answer(ctx, p.overlaid(nil, nil, nil), places, ids)
+	return p.answer(ctx, p.plain(), places, ids)
 }
 
 // answer computes the rows of places and makes answers of them.
@@ -107,27 +107,38 @@ func (p *Predictor) find(id string) (typ, number int, err error) {
 	return 0, 0, unknown("%q is the id of no node of %s, whose types of nodes are %s", id, p.in.Name(), p.typeNames())
 }
 
-// within returns the number of a node within its type.
+// lookup returns the number of a node within its type, -1 if no node has the id.
+func (p *Predictor) lookup(typ int, id string) (int, error) {
+	if p.tables != nil {
+		return p.tables.Find(p.typeName(typ), id)
+	}
+	if v, err := strconv.Atoi(id); err == nil && v >= 0 && v < p.count(typ) && strconv.Itoa(v) == id {
+		return v, nil
+	}
+	return -1, nil
+}
+
+// nearIDs is the largest number of ids among which an error looks for one that is written in another way: it reads all.
+const nearIDs = 1 << 17
+
+// within returns the number of a node within its type, or an error if no node has the id.
 func (p *Predictor) within(typ int, id string) (int, error) {
+	at, err := p.lookup(typ, id)
+	if err != nil || at >= 0 {
+		return at, err
+	}
 	of := p.in.Name()
 	if name := p.typeName(typ); name != "" {
 		of = "type " + name + " in " + of
 	}
 	if p.tables == nil {
-		v, err := strconv.Atoi(id)
-		if err != nil || v < 0 || v >= p.count(typ) || strconv.Itoa(v) != id {
-			return 0, unknown("%q is no node of %s, whose nodes are the numbers 0 to %d", id, of, p.count(typ)-1)
-		}
-		return v, nil
+		return 0, unknown("%q is no node of %s, whose nodes are the numbers 0 to %d", id, of, p.count(typ)-1)
 	}
-	at, err := p.tables.Find(p.typeName(typ), id)
-	switch {
-	case err != nil:
-		return 0, err
-	case at >= 0:
-		return at, nil
+	near := ""
+	if p.count(typ) <= nearIDs {
+		near = p.tables.Near(p.typeName(typ), id)
 	}
-	if near := p.tables.Near(p.typeName(typ), id); near != "" {
+	if near != "" {
 		return 0, unknown("%+q is the id of no node of %s, but %+q is, which differs only in case, in invisible characters, or in how characters are composed (Unicode NFC and NFD)", id, of, near)
 	}
 	return 0, unknown("%q is the id of no node of %s", id, of)
@@ -179,7 +190,7 @@ func (a *Answers) String() string {
 			fmt.Fprintf(&s, "and %d more\n", len(a.IDs)-i)
 			break
 		}
-		fmt.Fprintf(&s, "%s  %s\n", id, a.line(i))
+		fmt.Fprintf(&s, "%s  %s\n", id, a.Line(i))
 	}
 	for _, n := range a.Notices {
 		fmt.Fprintln(&s, n)

@@ -23,8 +23,7 @@ type pass struct {
 	p      *Predictor
 	o      *overlay // of the call
 	ctx    context.Context
-	known  *sample.Answerer // for calls without new nodes
-	rows   *sample.Answerer // for the call
+	rows   *sample.Answerer // of o
 	picker sample.Picker
 	hops   *sample.Divided
 	reply  []sample.HopReply
@@ -64,7 +63,8 @@ func (f *spare) get() *pass {
 
 // put takes back a pass whose call is over, also one that failed.
 func (f *spare) put(s *pass) {
-	s.o, s.ctx, s.rows = nil, nil, nil
+	s.rows.Reset(s.p.base)
+	s.o, s.ctx = nil, nil
 	held, left := s.f.Held()
 	if held+left+4*int64(cap(s.x)) > spareBytes {
 		return
@@ -122,7 +122,7 @@ func (p *Predictor) newPass() *pass {
 	} else {
 		s.picker = &draws{p.o.Fanouts, s.key}
 	}
-	s.known = s.answerer(p.base)
+	s.rows = sample.NewAnswerer(p.base, sample.AnswererOptions{Picker: s.picker, Threads: p.o.Threads})
 	var err error
 	s.hops, err = sample.NewDivided(sample.Division{
 		Nodes: p.places(), Edges: p.base.Edges(), Owners: 1, OwnerOf: []int{0}, Ask: s.ask,
@@ -131,10 +131,6 @@ func (p *Predictor) newPass() *pass {
 		panic(err) // Open has checked what this depends on
 	}
 	return s
-}
-
-func (s *pass) answerer(rows sample.Rows) *sample.Answerer {
-	return sample.NewAnswerer(rows, sample.AnswererOptions{Picker: s.picker, Threads: s.p.o.Threads})
 }
 
 // ask answers for the edges of the nodes reached so far, unless they are too many.
@@ -174,10 +170,8 @@ func (p *Predictor) outputsOf(ctx context.Context, o *overlay, places []int32, o
 		s = p.newPass()
 	}
 	defer p.passes.put(s)
-	s.o, s.ctx, s.rows = o, ctx, s.known
-	if o.own != nil {
-		s.rows = s.answerer(o)
-	}
+	s.o, s.ctx = o, ctx
+	s.rows.Reset(o)
 	// A node that is asked twice is computed once.
 	row := make(map[int32]int, len(places))
 	once := make([]int32, 0, len(places))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -54,7 +55,8 @@ type Options struct {
 	// Seed is the key of the draws among more in-edges than Fanouts; 0 is one like any other.
 	Seed uint64
 	// MaxEdges is the largest number of edges of the neighbourhood of one node, over all hops; 0 means 2^22. It bounds the
-	// memory of a call. A node with more is refused with a [*LimitError].
+	// memory of a call. A node with more is refused with a [*LimitError], and so are new edges to known nodes that have more
+	// in-edges together.
 	MaxEdges int
 	// MaxNew is the largest number of new nodes of one type in a call; 0 means 4096.
 	MaxNew int
@@ -78,7 +80,7 @@ func (e *LimitError) Error() string {
 	if e.Hub == e.Node {
 		of = "the node itself"
 	}
-	return fmt.Sprintf("predict: the neighbourhood of node %s has more than %d edges; %s has %d in-edges: take some of the neighbours at each hop (Options.Fanouts, --fanouts), or allow more edges (Options.MaxEdges, --max-edges)", e.Node, e.Limit, of, e.Degree)
+	return fmt.Sprintf("predict: the neighbourhood of node %s has more than %d edges; %s has %d in-edges: take some of the neighbours at each hop (Options.Fanouts, --fanout), or allow more edges (Options.MaxEdges, --max-edges)", e.Node, e.Limit, of, e.Degree)
 }
 
 // Kind is what the rows of [Answers] are.
@@ -308,6 +310,18 @@ func bad(format string, args ...any) error {
 func unknown(format string, args ...any) error {
 	return kindError{fmt.Errorf("predict: "+format, args...), ErrUnknownNode}
 }
+
+// at says where an error of this package comes from, in front of its text.
+func at(err error, format string, args ...any) error {
+	return fmt.Errorf("predict: "+format+": %w", append(args, inside{err})...)
+}
+
+// inside is an error whose text stands inside another one of this package.
+type inside struct{ error }
+
+func (e inside) Error() string { return strings.TrimPrefix(e.error.Error(), "predict: ") }
+
+func (e inside) Unwrap() error { return e.error }
 
 // kindError is an error whose text does not repeat its kind.
 type kindError struct {

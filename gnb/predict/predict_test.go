@@ -18,6 +18,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/simd"
 )
 
 func TestMain(m *testing.M) { runtest.MainWithRuns(m) }
@@ -34,7 +35,6 @@ type world struct {
 type worldOptions struct {
 	directed, weights, sparse, half bool
 	edgeCols                        int
-	types                           bool
 }
 
 const (
@@ -105,6 +105,11 @@ func newWorld(t testing.TB, o worldOptions) *world {
 				}
 				e.Features.F32 = append(e.Features.F32, data.Features.F32[i*o.edgeCols:(i+1)*o.edgeCols]...)
 			}
+		}
+		if x := e.Features; x != nil && o.half {
+			x.F16 = make([]uint16, len(x.F32))
+			simd.ToHalf(x.F16, x.F32)
+			x.F32 = nil
 		}
 		g, err := graphops.FromEdgesWith(nodes, s, d, e, graphops.BuildOptions{Undirected: !o.directed})
 		if err != nil {
@@ -249,6 +254,7 @@ func TestAnswersAreThoseOfInfer(t *testing.T) {
 		"gin":                {worldOptions{}, gnb.GIN, gnb.ModelOptions{Hidden: 16, Norm: "batch"}},
 		"gin weighted":       {worldOptions{weights: true, directed: true}, gnb.GIN, gnb.ModelOptions{Hidden: 16, EdgeWeights: true}},
 		"gine of edges":      {worldOptions{edgeCols: 3}, gnb.GINE, gnb.ModelOptions{Hidden: 16, FeedForward: true}},
+		"gatv2 of half":      {worldOptions{edgeCols: 3, half: true}, gnb.GATv2, gnb.ModelOptions{Hidden: 16, Heads: 2}},
 		"gatedgcn of edges":  {worldOptions{edgeCols: 3, directed: true}, gnb.GatedGCN, gnb.ModelOptions{Hidden: 16, Norm: "batch"}},
 		"pna of edges":       {worldOptions{edgeCols: 3, weights: true}, gnb.PNA, gnb.ModelOptions{Hidden: 16}},
 		"mlp sparse":         {worldOptions{sparse: true}, gnb.MLP, gnb.ModelOptions{Hidden: 16}},
@@ -422,6 +428,14 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "many that fit one by one", a, full, fits)
+	tight := open(t, run, w.old, predict.Options{MaxEdges: 40})
+	lone := predict.Additions{Nodes: w.added.Nodes[:1], Edges: []predict.Edge{{Source: w.added.Nodes[0].ID, Target: "30"}}}
+	if _, err := tight.New(t.Context(), lone); !errors.As(err, &limit) || limit.Hub != "30" || limit.Node != lone.Nodes[0].ID {
+		t.Errorf("an edge to the hub: %v", err)
+	}
+	if _, err := tight.New(t.Context(), predict.Additions{Nodes: lone.Nodes, Edges: slices.Repeat(lone.Edges, 41)}); !errors.Is(err, predict.ErrRequest) || !strings.Contains(err.Error(), "41 new edges") {
+		t.Errorf("too many new edges: %v", err)
+	}
 	few := open(t, run, w.old, predict.Options{MaxNew: 2})
 	if _, err := few.New(t.Context(), w.added); !errors.Is(err, predict.ErrRequest) || !strings.Contains(err.Error(), "MaxNew") {
 		t.Errorf("too many new nodes: %v", err)

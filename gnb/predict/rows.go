@@ -171,15 +171,23 @@ func loops(r *sample.Row, place int32) (lo, hi int) {
 	return lo, hi
 }
 
+// plain is the dataset without new nodes.
+func (p *Predictor) plain() *overlay {
+	return &overlay{baseRows: p.base, both: p.base.arrays, total: p.g.NumNodes()}
+}
+
 // overlaid makes the overlay of new nodes, and of edges between places whose data have the shape of the dataset's. fresh has the edges
 // by destination as the conversion of the dataset made its own; row i of fresh is that of the place touched[i], ascending.
-func (p *Predictor) overlaid(nodes []addedNode, fresh *graphops.Graph, touched []int32) *overlay {
-	o := &overlay{baseRows: p.base, nodes: nodes, news: map[int32]int{}, at: map[int32]int32{}, both: p.base.arrays, total: p.g.NumNodes() + len(nodes)}
+//
+// It returns a [*LimitError] if the known nodes that get an edge have more in-edges together than [Options].MaxEdges.
+func (p *Predictor) overlaid(nodes []addedNode, fresh *graphops.Graph, touched []int32) (*overlay, error) {
+	o := p.plain()
 	if len(nodes) == 0 {
-		return o
+		return o, nil
 	}
+	o.nodes, o.news, o.at, o.total = nodes, map[int32]int{}, map[int32]int32{}, o.total+len(nodes)
 	own := &graphops.Graph{Indptr: []int64{0}}
-	edges := 0
+	edges, hub, most := 0, int32(-1), 0
 	var rows []int // of fresh
 	for i := range nodes {
 		o.news[nodes[i].place] = i
@@ -191,9 +199,18 @@ func (p *Predictor) overlaid(nodes []addedNode, fresh *graphops.Graph, touched [
 			rows = append(rows, i)
 			edges += n
 			if r, ok := p.base.Row(place); ok {
-				edges += len(r.Sources)
+				if edges += len(r.Sources); len(r.Sources) > most {
+					hub, most = place, len(r.Sources)
+				}
 			}
 		}
+	}
+	if edges > p.o.MaxEdges {
+		e := &LimitError{Node: nodes[0].id, Limit: p.o.MaxEdges, Hub: nodes[0].id, Degree: edges}
+		if hub >= 0 {
+			e.Hub, e.Degree = p.shown(o, hub), most
+		}
+		return nil, e
 	}
 	own.Indices = make([]int32, 0, edges)
 	o.data.SetLen(p.base.Edges(), edges)
@@ -220,5 +237,5 @@ func (p *Predictor) overlaid(nodes []addedNode, fresh *graphops.Graph, touched [
 		own.Indptr = append(own.Indptr, int64(len(own.Indices)))
 	}
 	o.own, o.both = own, []sample.RowArray{p.base.arrays[0], {Sources: own.Indices, Edges: &o.data}}
-	return o
+	return o, nil
 }

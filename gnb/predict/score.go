@@ -63,10 +63,10 @@ func (p *Predictor) Score(ctx context.Context, all []Pair, a Additions) ([]float
 	}
 	for i, pair := range all {
 		if e.Src[i], src[i], err = of(srcType, pair.Source); err != nil {
-			return nil, fmt.Errorf("the source of pair %d: %w", i, err)
+			return nil, at(err, "the source of pair %d", i)
 		}
 		if e.Dst[i], dst[i], err = of(dstType, pair.Target); err != nil {
-			return nil, fmt.Errorf("the target of pair %d: %w", i, err)
+			return nil, at(err, "the target of pair %d", i)
 		}
 	}
 	h := make([]float32, len(places)*p.cols)

@@ -24,13 +24,13 @@ func OneWidth(ds *dataset.Dataset) (*dataset.Dataset, error) {
 	}
 	width, ones := 0, true
 	n := ds.Nodes()
-	indptr := make([]int64, 1, n+1) // of compressed rows
 	for _, x := range ds.NodeFeatures {
 		width = max(width, x.Cols())
 	}
 	if width == 0 {
 		return ds, nil
 	}
+	indptr := make([]int64, 1, n+1) // of compressed rows
 	for t, x := range ds.NodeFeatures {
 		lo, hi := ds.Schema().Range(t)
 		ones = ones && x.Dense == nil && (x.Sparse == nil || x.Sparse.Values == nil)

@@ -81,6 +81,9 @@ func NewAnswerer(rows Rows, o AnswererOptions) *Answerer {
 	return a
 }
 
+// Reset makes the answerer answer from other rows. It keeps its buffers.
+func (a *Answerer) Reset(rows Rows) { a.rows, a.arrays, a.shape = rows, rows.Arrays(), rows.Edges() }
+
 // pickerName is the value of HopRequest.Picker.
 func pickerName(p Picker) string {
 	if spec, ok := SpecOf(p); ok {

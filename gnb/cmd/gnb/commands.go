@@ -23,6 +23,7 @@ func commands() []cli.Command {
 		trainCommand,
 		embedCommand,
 		inferCommand,
+		predictCommand,
 		explainCommand,
 		sweepCommand,
 		scalingCommand,
