@@ -58,7 +58,7 @@ func cardOf(t *testing.T, file string) (c card) {
 
 // galleryOrder is the order of the notebooks for a reader; the tutorials are numbered.
 var galleryOrder = []string{
-	"quickstart", "own-data", "tables", "numbers", "own-layer", "samplers", "links", "relations", "explore", "embeddings", "week", "sweep", "scaling",
+	"quickstart", "own-data", "tables", "answers", "numbers", "own-layer", "samplers", "links", "relations", "explore", "embeddings", "week", "sweep", "scaling",
 	"partition", "gpu", "monitor",
 }
 
