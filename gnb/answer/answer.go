@@ -58,8 +58,11 @@ type Server struct {
 	o     Options
 	stats *counters
 	slots chan struct{} // one for each call that is computed
-	line  chan *asked   // requests for known nodes
+	line  line
+	why   chan struct{} // one for each explanation that is computed: they take no more than half of the slots
 	queue chan struct{} // one for each request that waits or is computed
+
+	reloads sync.Mutex // one at a time
 
 	mu sync.RWMutex
 	p  *predict.Predictor
@@ -73,7 +76,7 @@ func New(p *predict.Predictor, o Options) (*Server, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, p: p, slots: make(chan struct{}, o.Calls), line: make(chan *asked, o.Waiting), queue: make(chan struct{}, o.Waiting+o.Calls)}
+	s := &Server{o: o, p: p, slots: make(chan struct{}, o.Calls), why: make(chan struct{}, max(1, o.Calls/2)), queue: make(chan struct{}, o.Waiting+o.Calls)}
 	s.stats = newCounters(s)
 	return s, nil
 }

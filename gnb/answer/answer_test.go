@@ -318,3 +318,52 @@ func TestBusyAndTimeout(t *testing.T) {
 		t.Error("a negative limit is taken")
 	}
 }
+
+// Requests whose clients have gone while they waited leave no trace: as many as may wait, and the server answers on.
+func TestRequestsThatLeave(t *testing.T) {
+	p := predictor(t, 1)
+	_, url := server(t, p, answer.Options{Calls: 1, Waiting: 2, Timeout: 300 * time.Millisecond})
+	for range 3 {
+		held := make(chan struct{})
+		go func() { // takes the slot until its time is over
+			defer close(held)
+			for range 3 {
+				r, err := http.Post(url+"/v1/explain", "application/json", strings.NewReader(`{"id": "3", "method": "mask"}`))
+				if err == nil {
+					_ = r.Body.Close()
+				}
+			}
+		}()
+		for i := range 6 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+i)*time.Millisecond)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/v1/nodes?id=7", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a, err := http.DefaultClient.Do(r); err == nil {
+				_ = a.Body.Close()
+			}
+			cancel()
+		}
+		<-held
+	}
+	for i := range 20 {
+		if status, got := ask(t, fmt.Sprintf("%s/v1/nodes?id=%d", url, i), ""); status != 200 {
+			t.Fatalf("request %d after those that left: status %d, %v", i, status, got)
+		}
+	}
+}
+
+// After its end a server refuses, and a method that does not exist is the client's mistake.
+func TestEndedServer(t *testing.T) {
+	s, url := server(t, predictor(t, 1), answer.Options{})
+	if status, got := ask(t, url+"/v1/explain", `{"id": "1", "method": "magic"}`); status != 400 || got["kind"] != "request" {
+		t.Errorf("an unknown method: status %d, %v", status, got)
+	}
+	s.Use(nil)
+	for _, path := range []string{"/v1/nodes?id=1", "/v1/model"} {
+		if status, got := ask(t, url+path, ""); status != 503 {
+			t.Errorf("%s of a server that has ended: status %d, %v", path, status, got)
+		}
+	}
+}

@@ -30,6 +30,9 @@ type problem struct {
 
 func (p *problem) Error() string { return p.text }
 
+// statusGone is what servers count for a client that closed its request.
+const statusGone = 499
+
 func refuse(status int, kind, format string, args ...any) error {
 	return &problem{status, kind, fmt.Sprintf("answer: "+format, args...)}
 }
@@ -55,6 +58,10 @@ func problemOf(err error) *problem {
 		return is(http.StatusServiceUnavailable, "busy")
 	case errors.Is(err, context.DeadlineExceeded):
 		return &problem{http.StatusGatewayTimeout, "timeout", "answer: the answer took longer than a request may take; ask for fewer nodes, or take fewer neighbours (fanouts)"}
+	case errors.Is(err, context.Canceled): // the client has gone, and reads nothing
+		return &problem{statusGone, "gone", "answer: the client has closed the request"}
+	case errors.Is(err, predict.ErrClosed):
+		return is(http.StatusServiceUnavailable, "busy")
 	case errors.Is(err, gnb.ErrNotFinite):
 		return is(http.StatusInternalServerError, "not_finite")
 	}
@@ -81,11 +88,17 @@ func (s *Server) Handler() http.Handler {
 	add("POST /v1/scores", s.scores)
 	add("POST /v1/explain", s.explained)
 	add("GET /v1/model", func(context.Context, *http.Request) (any, error) {
-		p := s.predictor()
-		return map[string]any{"model": p.String(), "kind": p.Kind(), "columns": p.Columns(), "notices": p.Notices()}, nil
+		var about map[string]any
+		err := s.with(func(p *predict.Predictor) error {
+			about = map[string]any{"model": p.String(), "kind": p.Kind(), "columns": p.Columns(), "notices": p.Notices()}
+			return nil
+		})
+		return about, err
 	})
 	if s.o.Reload != nil {
 		add("POST /v1/reload", func(ctx context.Context, _ *http.Request) (any, error) {
+			s.reloads.Lock()
+			defer s.reloads.Unlock()
 			p, err := s.o.Reload(ctx)
 			if err != nil {
 				return nil, fmt.Errorf("answer: not reloaded, the run before answers on: %w", err)
@@ -102,7 +115,8 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		write(w, refuse(http.StatusNotFound, "request", "there is nothing at %s %s; GET /openapi.json lists what there is", r.Method, r.URL.Path), nil)
 	})
-	return mux
+	// A page of another site must not make a browser on this machine ask.
+	return http.NewCrossOriginProtection().Handler(mux)
 }
 
 // call makes a handler of a function.
@@ -220,10 +234,11 @@ func (s *Server) alone(ctx context.Context, do func(p *predict.Predictor) (any, 
 		return nil, err
 	}
 	defer end()
-	v, err := do(s.predictor())
-	if errors.Is(err, predict.ErrClosed) { // the predictor was replaced meanwhile
-		v, err = do(s.predictor())
-	}
+	var v any
+	err = s.with(func(p *predict.Predictor) (err error) {
+		v, err = do(p)
+		return err
+	})
 	return v, err
 }
 
@@ -255,6 +270,9 @@ func (s *Server) scores(ctx context.Context, r *http.Request) (any, error) {
 	})
 }
 
+// mostExplained is the number of nodes, and of edges, of an explanation that are sent: those with the largest scores.
+const mostExplained = 1000
+
 func (s *Server) explained(ctx context.Context, r *http.Request) (any, error) {
 	var q struct {
 		ID     string         `json:"id"`
@@ -264,8 +282,18 @@ func (s *Server) explained(ctx context.Context, r *http.Request) (any, error) {
 	if err := read(r, &q); err != nil {
 		return nil, err
 	}
+	select {
+	case s.why <- struct{}{}:
+		defer func() { <-s.why }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	return s.alone(ctx, func(p *predict.Predictor) (any, error) {
 		e, err := explain.With(ctx, p, q.ID, explain.Options{Method: q.Method, Output: q.Output})
-		return e, err
+		if err != nil {
+			return nil, err
+		}
+		e.Nodes, e.Edges = e.Nodes[:min(len(e.Nodes), mostExplained)], e.Edges[:min(len(e.Edges), mostExplained)]
+		return e, nil
 	})
 }

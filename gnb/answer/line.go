@@ -3,6 +3,9 @@ package answer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/graphnb/graphnb/gnb/predict"
 )
@@ -44,6 +47,44 @@ func (s *Server) turn(ctx context.Context) (end func(), err error) {
 	}
 }
 
+// line are the requests for known nodes that wait, in the order in which they came.
+type line struct {
+	mu  sync.Mutex
+	all []*asked
+}
+
+func (l *line) join(q *asked) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, q)
+}
+
+// leave removes a request whose client does not wait any more.
+func (l *line) leave(q *asked) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.all, q); i >= 0 {
+		l.all = slices.Delete(l.all, i, i+1)
+	}
+}
+
+// together is the number of nodes of a joint computation, at most, unless one request has more: that one is computed alone.
+const together = 256
+
+// take removes the first requests that are computed together.
+func (l *line) take() (all []*asked) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, nodes := 0, 0
+	for n < len(l.all) && (n == 0 || nodes+len(l.all[n].ids) <= together) {
+		nodes += len(l.all[n].ids)
+		n++
+	}
+	all = slices.Clone(l.all[:n])
+	l.all = slices.Delete(l.all, 0, n)
+	return all
+}
+
 // nodes computes answers for known nodes, together with the other requests that wait for the same.
 func (s *Server) nodes(ctx context.Context, ids []string) (outcome, error) {
 	leave, err := s.enter()
@@ -52,11 +93,11 @@ func (s *Server) nodes(ctx context.Context, ids []string) (outcome, error) {
 	}
 	defer leave()
 	q := &asked{ctx, ids, make(chan outcome, 1)}
-	s.line <- q // there is a place for each request that has entered
+	s.line.join(q)
+	defer s.line.leave(q)
 	select {
 	case s.slots <- struct{}{}:
 		s.work(q)
-		<-s.slots
 	case o := <-q.done:
 		return o, o.err
 	case <-ctx.Done():
@@ -70,28 +111,14 @@ func (s *Server) nodes(ctx context.Context, ids []string) (outcome, error) {
 	}
 }
 
-// together is the number of nodes of a joint computation, at most, unless one request has more.
-const together = 256
-
-// work computes requests of the line until q is among them: the goroutine of each other one waits for a slot too.
+// work computes requests of the line in the slot that it has, and gives that back when q is among them: the goroutine of each other
+// request waits for a slot too.
 func (s *Server) work(q *asked) {
-	for len(q.done) == 0 {
-		var all []*asked
-		n := 0
-		for more := true; more && n < together; {
-			select {
-			case q := <-s.line:
-				if q.ctx.Err() != nil {
-					break // nobody waits for it
-				}
-				all = append(all, q)
-				n += len(q.ids)
-			default:
-				more = false
-			}
-		}
+	defer func() { <-s.slots }()
+	for len(q.done) == 0 && q.ctx.Err() == nil {
+		all := s.line.take()
 		if len(all) == 0 {
-			return
+			return // another call computes q
 		}
 		s.compute(all)
 	}
@@ -128,10 +155,24 @@ func (s *Server) compute(all []*asked) {
 }
 
 // ask answers for known nodes.
-func (s *Server) ask(ctx context.Context, ids []string) (*predict.Answers, error) {
-	a, err := s.predictor().Nodes(ctx, ids...)
-	if errors.Is(err, predict.ErrClosed) { // it was replaced meanwhile
-		a, err = s.predictor().Nodes(ctx, ids...)
-	}
+func (s *Server) ask(ctx context.Context, ids []string) (a *predict.Answers, err error) {
+	err = s.with(func(p *predict.Predictor) (err error) {
+		a, err = p.Nodes(ctx, ids...)
+		return err
+	})
 	return a, err
+}
+
+// with calls do with the predictor, again if that was replaced meanwhile.
+func (s *Server) with(do func(p *predict.Predictor) error) (err error) {
+	for range 3 {
+		p := s.predictor()
+		if p == nil {
+			return fmt.Errorf("answer: the server has ended: %w", predict.ErrClosed)
+		}
+		if err = do(p); !errors.Is(err, predict.ErrClosed) {
+			return err
+		}
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -87,10 +88,14 @@ func runServeModel(ctx context.Context, args []string, out *cli.Output) (err err
 	if err != nil {
 		return err
 	}
+	first := run
 	o.Reload = func(ctx context.Context) (*predict.Predictor, error) {
 		run, err := modelRun(ctx, *dir)
 		if err != nil {
 			return nil, err
+		}
+		if was := first.Config; run.Config.Dataset != was.Dataset || run.Config.DatasetDir != was.DatasetDir {
+			return nil, fmt.Errorf("run %s was trained on another dataset, %s, and the server has %s; name the run with --run", run.Config.ID, cmp.Or(run.Config.DatasetDir, run.Config.Dataset), cmp.Or(was.DatasetDir, was.Dataset))
 		}
 		return predict.Open(ctx, run, ds, p)
 	}
