@@ -51,7 +51,7 @@ func (o *Options) complete() error {
 	o.Steps, o.Epochs, o.LR = cmp.Or(o.Steps, 50), cmp.Or(o.Epochs, 200), cmp.Or(o.LR, 0.01)
 	switch {
 	case !slices.Contains([]Method{Gradients, GradientInput, LeaveOut, Mask}, o.Method):
-		return fmt.Errorf("explain: there is no method %q; there are gradients, gradient-input, leave-out and mask", o.Method)
+		return fmt.Errorf("explain: there is no method %q; there are gradients, gradient-input, leave-out and mask: %w", o.Method, predict.ErrRequest)
 	case o.Steps < 1 || o.Steps > mostSteps:
 		return fmt.Errorf("explain: Options.Steps is %d; it is the number of points of an integral, from 1 to %d", o.Steps, mostSteps)
 	case o.Epochs < 1 || o.Top < 0:

@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/explain"
 	"github.com/graphnb/graphnb/gnb/predict"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/datasets"
 )
 
@@ -242,5 +243,35 @@ func TestExplanationIsShown(t *testing.T) {
 	}
 	if err != nil || back["node"] != "33" || len(back["edges"].([]any)) != len(e.Edges) {
 		t.Errorf("the JSON form is %s: %v", encoded, err)
+	}
+}
+
+// The explained network is the one that answers: also with rows of sparse features that it scales, and in a graph with types, whose
+// columns belong to the types of their nodes.
+func TestTheAnswerIsExplained(t *testing.T) {
+	ds := load(t, "planted?nodes=200&classes=3&features=6")
+	sparse := *ds
+	m := &graphops.Sparse{Rows: 200, Cols: 6, Indptr: make([]int64, 1, 201)}
+	for v := range 200 {
+		for c, x := range ds.Features.Row(v) {
+			if x > 0.2 {
+				m.Indices, m.Values = append(m.Indices, int32(c)), append(m.Values, 5*x)
+			}
+		}
+		m.Indptr = append(m.Indptr, int64(len(m.Indices)))
+	}
+	sparse.Features, sparse.SparseFeatures = nil, m
+	o := options()
+	o.ScaleInput = true
+	p := open(t, train(t, &sparse, gnb.GCN, o), &sparse)
+	for _, id := range []string{"0", "9", "77"} {
+		a, err := p.Nodes(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := node(t, p, id, explain.Options{Method: explain.GradientInput})
+		if class, probability := a.Class(0); e.Output != class || math.Abs(e.Value-probability) > 1e-4 {
+			t.Errorf("node %s: %s %v is explained, and the answer is %s %v", id, e.Output, e.Value, class, probability)
+		}
 	}
 }

@@ -40,11 +40,20 @@ type Explanation struct {
 // Column is a column of features.
 type Column struct {
 	Name string `json:"name"`
-	// Value is the node's own, Own the score of it, and All the sum of the scores of the column over all nodes of the neighbourhood.
+	Type string `json:"type,omitempty"` // of the nodes that have it, in a graph with types
+	// Value is the node's own, as the network reads it, Own the score of it (0 for columns of other types), and All the sum of the scores of the column over all nodes of the neighbourhood.
 	// Of the method Mask, All is the largest.
 	Value float64 `json:"value"`
 	Own   float64 `json:"own"`
 	All   float64 `json:"all"`
+}
+
+// name is the column's, with the type of its nodes.
+func (c Column) name() string {
+	if c.Type == "" {
+		return c.Name
+	}
+	return c.Type + ":" + c.Name
 }
 
 // Neighbour is a node of the neighbourhood.
@@ -89,18 +98,7 @@ func (v *view) explain() (*Explanation, error) {
 	if v.output < len(n.Columns) {
 		e.Output = n.Columns[v.output]
 	}
-	for c := range n.Cols {
-		col := Column{Name: n.FeatureName(c), Value: float64(n.X[c]), Own: s.features[c]}
-		for i := range n.Nodes {
-			x := s.features[i*n.Cols+c]
-			if v.o.Method == Mask {
-				col.All = max(col.All, x)
-			} else {
-				col.All += x
-			}
-		}
-		e.Columns = append(e.Columns, col)
-	}
+	e.Columns = v.columns(s.features)
 	slices.SortStableFunc(e.Columns, func(a, b Column) int { return bySize(a.All, b.All) })
 	ids := make([]string, len(n.Nodes))
 	for i, node := range n.Nodes {
@@ -123,6 +121,36 @@ func (v *view) explain() (*Explanation, error) {
 	}
 	e.Fidelity, err = v.fidelity(s.edges)
 	return e, err
+}
+
+// columns sums the scores of features over the nodes of each type.
+func (v *view) columns(scores []float64) (all []Column) {
+	n := v.n
+	type columnsOf struct{ first, count int }
+	types := map[string]columnsOf{}
+	for i, node := range n.Nodes {
+		of, ok := types[node.Type]
+		if !ok {
+			names := n.FeatureNames(node.Type)
+			of = columnsOf{len(all), len(names)}
+			types[node.Type] = of
+			for _, name := range names {
+				all = append(all, Column{Name: name, Type: node.Type})
+			}
+		}
+		for c := range of.count {
+			col, x := &all[of.first+c], scores[i*n.Cols+c]
+			if i == 0 {
+				col.Value, col.Own = float64(n.X[c]), x
+			}
+			if v.o.Method == Mask {
+				col.All = max(col.All, x)
+			} else {
+				col.All += x
+			}
+		}
+	}
+	return all
 }
 
 func bySize(a, b float64) int { return cmp.Compare(math.Abs(b), math.Abs(a)) }
@@ -192,8 +220,11 @@ func (v *view) fidelity(of []float64) (f Fidelity, err error) {
 }
 
 // Says reports whether the edges with the highest scores do more than as many at random: the answer loses more without them, or keeps
-// more with them alone.
-func (f Fidelity) Says() bool { return f.Without < f.RandomWithout || f.Only > f.RandomOnly }
+// more with them alone. It is false if Top is all edges.
+func (f Fidelity) Says() bool {
+	const same = 1e-6 // of sums in another order
+	return f.Top < f.Edges && (f.Without < f.RandomWithout-same*math.Abs(f.Without) || f.Only > f.RandomOnly+same*math.Abs(f.Only))
+}
 
 // shown is the number of rows of a table or bars of a chart.
 const shown = 12
@@ -212,7 +243,7 @@ func (e *Explanation) String() string {
 	}
 	row("column", "value", "score of its own", "with neighbours")
 	for _, c := range e.Columns[:min(shown, len(e.Columns))] {
-		row(c.Name, fmt.Sprintf("%.4g", c.Value), signed(c.Own), signed(c.All))
+		row(c.name(), fmt.Sprintf("%.4g", c.Value), signed(c.Own), signed(c.All))
 	}
 	rest(len(e.Columns))
 	if len(e.Nodes) > 1 {
@@ -241,7 +272,9 @@ func (f Fidelity) describe(output string) string {
 	}
 	text := fmt.Sprintf("%s without the %s with the highest scores: %.4g (at random %.4g); with them alone: %.4g (at random %.4g)\n",
 		output, phrase.Count(f.Top, "edge"), f.Without, f.RandomWithout, f.Only, f.RandomOnly)
-	if !f.Says() {
+	if f.Top == f.Edges {
+		text += "these are all edges, so no other ones can be compared with them\n"
+	} else if !f.Says() {
 		text += "as many edges at random do as much: do not believe the scores of edges\n"
 	}
 	return text
@@ -252,7 +285,7 @@ func (e *Explanation) Figure() *figure.Figure {
 	f := figure.New(fmt.Sprintf("node %s of %s: %s %.4g", e.Node, e.Dataset, e.Output, e.Value)).Note("by " + string(e.Method) + "; " + strings.TrimSpace(e.Fidelity.describe(e.Output)))
 	columns := figure.Bars{Title: "columns, over the neighbourhood"}
 	for _, c := range e.Columns[:min(shown, len(e.Columns))] {
-		columns.Names, columns.Values = append(columns.Names, c.Name), append(columns.Values, c.All)
+		columns.Names, columns.Values = append(columns.Names, c.name()), append(columns.Values, c.All)
 		columns.Notes = append(columns.Notes, fmt.Sprintf("%.4g", c.Value))
 	}
 	f.Bars(columns)

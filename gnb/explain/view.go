@@ -7,10 +7,12 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/predict"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/optim"
+	"github.com/graphnb/graphnb/internal/simd"
 )
 
 // view is the neighbourhood of a node, as a function of its features and of masks of its edges.
@@ -54,6 +56,9 @@ func newView(ctx context.Context, n *predict.Neighbourhood, o Options) (*view, e
 	y, err := v.pass(nil, nil)
 	if err != nil {
 		return nil, err
+	}
+	if !simd.Finite(y) {
+		return nil, fmt.Errorf("explain: the answer for node %s: %w; look for features that are not finite or very large", n.ID, gnb.ErrNotFinite)
 	}
 	v.first = y
 	return v, v.choose()
@@ -178,6 +183,11 @@ func (v *view) scores() (s scores, err error) {
 	default:
 		points, shares := legendre(v.o.Steps)
 		err = v.integrate(&s, points, shares)
+	}
+	for _, all := range [][]float64{s.features, s.edges} {
+		if err == nil && slices.ContainsFunc(all, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) {
+			err = fmt.Errorf("explain: the gradient for node %s: %w; take --method leave-out, and look for features that are very large", v.n.ID, gnb.ErrNotFinite)
+		}
 	}
 	return s, err
 }

@@ -164,6 +164,9 @@ func (o *recorded) complete(ds *gnb.Dataset) error {
 	if o.Signed = nil; !o.KeepSigns {
 		o.Signed = encode.Signed(ds.Meta.FeatureNames)
 	}
+	if len(o.Signed) > 0 && o.ScaleInput {
+		return errors.New("graphs: ScaleInput (--scale-input) is for bags of words, and the features have Laplacian eigenvectors, whose signs are drawn in training; leave it out, or set KeepSigns (--keep-signs)")
+	}
 	o.Pool = cmp.Or(o.Pool, "mean")
 	if !slices.Contains(nn.PoolingNames(), o.Pool) {
 		return fmt.Errorf("graphs: Pool is %q; it is one of %s", o.Pool, strings.Join(nn.PoolingNames(), ", "))

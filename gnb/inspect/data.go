@@ -127,7 +127,11 @@ func (d *Data) addTargets(of *gnb.Dataset, rows string) {
 	edges := rows == "edges"
 	d.Targets = append(d.Targets, SplitTargets{"", edges, of.TargetRanges(nil)})
 	for _, name := range of.SplitNames() {
-		d.Targets = append(d.Targets, SplitTargets{name, edges, of.TargetRanges(of.Splits[name])})
+		ids := of.Splits[name]
+		if ids == nil { // nil would mean all rows
+			ids = []int32{}
+		}
+		d.Targets = append(d.Targets, SplitTargets{name, edges, of.TargetRanges(ids)})
 	}
 	d.targets = append(d.targets, targetsOf(of, rows)...)
 }

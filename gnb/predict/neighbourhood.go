@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -39,6 +40,13 @@ type NeighbourNode struct {
 	Place    int32
 }
 
+const (
+	// mostInput bounds the dense input of a neighbourhood: 256 MB, of which an explanation has a few.
+	mostInput = 1 << 26
+	// spareEdges are those of a neighbourhood whose memory is kept for later calls.
+	spareEdges = 1 << 16
+)
+
 // Neighbourhood calls use with what the network reads to answer for a node of the dataset, by its id as [Predictor.Nodes] takes it: all
 // its in-edges or, with Options.Fanouts, those that an answer takes.
 //
@@ -59,7 +67,11 @@ func (p *Predictor) Neighbourhood(ctx context.Context, id string, use func(n *Ne
 	if s == nil {
 		s = p.newPass()
 	}
-	defer p.passes.put(s)
+	defer func() {
+		if s.edges <= spareEdges {
+			p.passes.put(s)
+		}
+	}()
 	s.o, s.ctx = p.plain(), ctx
 	s.rows.Reset(s.o)
 	return mapped.Guard(func() error {
@@ -71,6 +83,9 @@ func (p *Predictor) Neighbourhood(ctx context.Context, id string, use func(n *Ne
 			return err
 		}
 		defer release()
+		if n, cols := len(blocks[0].SrcIDs()), p.inputCols(); n*cols > mostInput {
+			return bad("the neighbourhood of node %s has %d nodes of %d features, and at most %d numbers are taken at once for an explanation; bound the neighbours of each hop (Options.Fanouts, --fanout)", id, n, cols, mostInput)
+		}
 		return use(s.neighbourhood(id, blocks))
 	})
 }
@@ -94,9 +109,31 @@ func (s *pass) neighbourhood(id string, blocks []*graphops.Block) *Neighbourhood
 		}
 		typ, _ := p.typeOf(at)
 		n.Nodes = append(n.Nodes, NeighbourNode{p.shown(s.o, at), p.typeName(typ), hop, at})
-		s.row(n.X[i*n.Cols:(i+1)*n.Cols], p.node(at))
+		v := p.node(at)
+		s.row(n.X[i*n.Cols:(i+1)*n.Cols], v)
+		p.scale(n.X[i*n.Cols:(i+1)*n.Cols], v)
 	}
 	return n
+}
+
+// scale divides the row of a node by the root mean square of its stored elements if the network does that with sparse features
+// ([nn.ModelConfig].ScaleInput), which X has as dense ones.
+func (p *Predictor) scale(row []float32, v int32) {
+	if !p.sizes.ScaleInput || p.learned != nil || p.ds.Features != nil || p.ds.SparseFeatures == nil {
+		return
+	}
+	_, values := p.ds.SparseFeatures.Row(int(v))
+	squares := 0.0
+	for _, x := range values {
+		squares += float64(x) * float64(x)
+	}
+	if squares == 0 {
+		return
+	}
+	by := float32(1 / math.Sqrt(squares/float64(len(values))))
+	for c := range row {
+		row[c] *= by
+	}
 }
 
 // within returns the number of nodes that are at most hop hops away.
@@ -107,12 +144,19 @@ func within(blocks []*graphops.Block, hop int) int {
 	return blocks[len(blocks)-hop].NumSrc
 }
 
-// FeatureName names a column of X.
-func (n *Neighbourhood) FeatureName(c int) string {
-	if names := n.p.ds.Meta.FeatureNames; len(names) == n.Cols && n.p.learned == nil {
-		return names[c]
+// FeatureNames names the columns of X for the nodes of a type, "" without types: by numbers if they have no names. Nodes of a type with
+// fewer features than others have fewer names; their other columns are 0.
+func (n *Neighbourhood) FeatureNames(typ string) (names []string) {
+	if own := n.p.ds.NamedFeatures()[typ]; n.p.learned == nil && len(own) > 0 && len(own) <= n.Cols {
+		return own
 	}
-	return fmt.Sprint(c)
+	if all := n.p.ds.Meta.FeatureNames; n.p.learned == nil && len(all) == n.Cols {
+		return all
+	}
+	for c := range n.Cols {
+		names = append(names, fmt.Sprint(c))
+	}
+	return names
 }
 
 // Relation names the relation of the edge at a position of the graph, "" without types.

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -39,7 +40,7 @@ func TestMaskedEdges(t *testing.T) {
 		"sage": NewSAGE(in, 2), "sage sum": NewSAGEWith(in, 2, SAGEOptions{Aggr: Sum}), "sage max": NewSAGEWith(in, 2, SAGEOptions{Aggr: Max}),
 		"sage weighted": NewSAGEWith(in, 2, SAGEOptions{Weighted: true}), "gcn": NewGCN(in, 4), "gat": NewGATWith(in, 2, GATOptions{Heads: 3}),
 		"gin": NewGIN(NewPerceptron(in, 4, 2)), "rel": NewGraphConv(in, 2), "gatv2": NewGATv2With(in, 2, GATv2Options{Heads: 3}),
-		"gine": NewGINEWith(NewPerceptron(in, 4, 2), in, 3, GINEOptions{}), "transformer": NewTransformerWith(in, 2, TransformerOptions{Heads: 3}),
+		"gine": NewGINEWith(NewPerceptron(in, 4, 2), in, 3, GINEOptions{}), "gatedgcn": NewGatedGCN(in, 4, 3), "transformer": NewTransformerWith(in, 2, TransformerOptions{Heads: 3}),
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -65,6 +66,13 @@ func TestMaskedEdges(t *testing.T) {
 				f.MaskEdges(x[1], maskRows(g))
 				return l.Forward(f, b, x[0])
 			}, gradcheck.Data(n, in, x), gradcheck.Random(edges, 1, 8))
+			if !slices.Contains([]string{"sage max", "gin", "gine"}, kind) { // what normalises messages has no masks, so these are linear in them
+				none, half := masked(make([]float32, edges)), slices.Repeat([]float32{0.5}, edges)
+				for i := range none {
+					want[i] = (float64(none[i]) + float64(all[i])) / 2
+				}
+				expect.Near(t, "masks of a half", masked(half), want, 1e-5, 1e-5)
+			}
 			ones[0] = 0
 			if dst := dstOf(b, 0); kind != "sage max" { // another edge may have been the maximum
 				changed := false

@@ -72,7 +72,7 @@ func (c *GatedGCNConv) ForwardEdges(f *Fwd, b *Block, h, edge *Tensor) (y, gates
 	}
 	share := f.Sigmoid(gates)
 	sum := f.AggregateEdges(b, f.Mul(share, f.GatherSrc(b, c.B.Forward(f, h))), Sum)
-	all := f.Reciprocal(f.AggregateEdges(b, share, Sum), gateEps)
+	all := f.Reciprocal(f.Unmasked(func() *Tensor { return f.AggregateEdges(b, share, Sum) }), gateEps)
 	return f.Add(f.Mul(sum, all), c.A.Forward(f, own)), gates
 }
 

@@ -29,6 +29,14 @@ func (f *Fwd) MaskEdges(m *Tensor, rows func(b *graphops.Block) []int32) {
 	f.masks = edgeMasks{f.Stack(m, one), rows, map[*graphops.Block]*Tensor{}}
 }
 
+// Unmasked computes do without the masks of [Fwd.MaskEdges]: sums that normalise messages and are none themselves.
+func (f *Fwd) Unmasked(do func() *Tensor) *Tensor {
+	masks := f.masks
+	f.masks = edgeMasks{}
+	defer func() { f.masks = masks }()
+	return do()
+}
+
 // edgeMask returns the masks of a block's edges [E,1], nil if it has none.
 func (f *Fwd) edgeMask(op string, b *graphops.Block) *Tensor {
 	if f.masks.m == nil {

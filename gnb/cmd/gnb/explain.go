@@ -6,6 +6,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/explain"
 	"github.com/graphnb/graphnb/gnb/predict"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -27,6 +28,8 @@ func runExplain(ctx context.Context, args []string, out *cli.Output) (err error)
 	picture := fs.String("picture", "", "`file` to draw one explanation into, .png or .svg")
 	var p predict.Options
 	fs.BoolVar(&p.Final, "final", false, "use the final weights instead of the best ones")
+	var fanouts ranks.Fanouts
+	fs.Var(&fanouts, "fanout", "neighbours per hop: `10,10` (default all)")
 	fs.IntVar(&p.MaxEdges, "max-edges", 0, "edges of a neighbourhood, at most (default 4194304)")
 	fs.IntVar(&p.Threads, "threads", 0, "threads (default all)")
 	options.Verify(out, fs)
@@ -50,7 +53,7 @@ func runExplain(ctx context.Context, args []string, out *cli.Output) (err error)
 		return err
 	}
 	defer ds.Close()
-	o.Method, p.Quiet = explain.Method(*method), out.JSON
+	o.Method, p.Quiet, p.Fanouts = explain.Method(*method), out.JSON, fanouts.List
 	of, err := predict.Open(ctx, run, ds, p)
 	if err != nil {
 		return err
