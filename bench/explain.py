@@ -83,7 +83,7 @@ def one(seed, folder):
     result = {"test_accuracy": trained["test_accuracy"]}
 
     start = time.perf_counter()
-    ours = gnb("explain", data, *NODES, "--run", run, "--method", "mask", "--epochs", 300, "--seed", seed, "--json")["explanations"]
+    ours = gnb("explain", run, *NODES, "--dataset", data, "--method", "mask", "--epochs", 300, "--seed", seed, "--json")["explanations"]
     result["gnb_seconds"] = time.perf_counter() - start
     masks = [{(int(x["src"]), int(x["dst"])): x["score"] for x in e["edges"]} for e in ours]  # an edge that the answer does not read has none
     near = [k_hop_subgraph(v, 3, edges)[3] for v in NODES]
@@ -96,7 +96,7 @@ def one(seed, folder):
     result["pyg_seconds"] = time.perf_counter() - start
     result["pyg_auc"] = roc_auc_score(labels, np.concatenate([m[n].numpy() for m, n in zip(masks, near)]))
 
-    ours = gnb("explain", data, *NODES, "--run", run, "--json")["explanations"]
+    ours = gnb("explain", run, *NODES, "--dataset", data, "--json")["explanations"]
     worst = 0.0
     net = network()  # the first one has kept parameters of GNNExplainer
     features = Explainer(net, CaptumExplainer("IntegratedGradients", n_steps=50), explanation_type="model", node_mask_type="attributes", edge_mask_type=None, model_config=config)

@@ -9,15 +9,14 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/explain"
 	"github.com/graphnb/graphnb/gnb/predict"
-	"github.com/graphnb/graphnb/gnb/runs"
 )
 
 var explainCommand = cli.Command{Name: "explain", Summary: "say why a trained model answers as it does for a node", Run: runExplain}
 
 func runExplain(ctx context.Context, args []string, out *cli.Output) (err error) {
-	fs := out.Flags("DATASET NODE…", "Explains a run's answers for nodes of a dataset, by their ids: which columns of features, which neighbours and which edges they rest on, and what the answer becomes without them and at random. Methods: gradients (integrated), gradient-input, leave-out, mask (GNNExplainer). --picture draws the explanation of one node.")
+	fs := out.Flags("RUN NODE…", "Explains a run's answers for nodes of its dataset, by their ids: which columns of features, which neighbours and which edges they rest on, and what the answer becomes without them and at random. Methods: gradients (integrated), gradient-input, leave-out, mask (GNNExplainer). --picture draws the explanation of one node.")
 	var o explain.Options
-	dir := fs.String("run", "", "the `run`, or its directory (default the last one)")
+	data := fs.String("dataset", "", "`dataset` to explain on (default the run's)")
 	method := fs.String("method", string(explain.Gradients), "gradients, gradient-input, leave-out or mask")
 	fs.StringVar(&o.Output, "output", "", "class, label or target to explain (default the answer)")
 	fs.IntVar(&o.Steps, "steps", 0, "points of integrated gradients (default 50)")
@@ -41,14 +40,11 @@ func runExplain(ctx context.Context, args []string, out *cli.Output) (err error)
 	if *picture != "" && len(nodes) > 1 {
 		return cli.Usagef("--picture is of one node, and %d are to be explained; give one", len(nodes))
 	}
-	run, err := runs.Last(ctx)
-	if *dir != "" {
-		run, err = options.OpenRun(*dir)
-	}
+	run, err := options.OpenRun(rest[0])
 	if err != nil {
 		return err
 	}
-	ds, err := options.Load(ctx, out, rest[0])
+	ds, err := answeredDataset(ctx, out, run, *data)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/predict"
+	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/gnb/tables"
 )
 
@@ -56,12 +57,8 @@ func runPredict(ctx context.Context, args []string, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
-	spec := cmp.Or(*data, run.Config.DatasetDir, run.Config.Dataset)
-	ds, err := options.Load(ctx, out, spec)
+	ds, err := answeredDataset(ctx, out, run, *data)
 	if err != nil {
-		if *data == "" {
-			return fmt.Errorf("the dataset of run %s: %w; name it by --dataset", run.Config.ID, err)
-		}
 		return err
 	}
 	defer ds.Close()
@@ -97,6 +94,19 @@ func runPredict(ctx context.Context, args []string, out *cli.Output) error {
 		out.Logf("gnb predict: %s", n)
 	}
 	return nil
+}
+
+// answeredDataset loads the dataset to answer on: a given one, else that of the run.
+func answeredDataset(ctx context.Context, out *cli.Output, run *runs.Run, given string) (*gnb.Dataset, error) {
+	spec := cmp.Or(given, run.DatasetSpec())
+	if spec == "" {
+		return nil, cli.Usagef("run %s did not record where its dataset %s came from; name it by --dataset", run.Config.ID, run.Config.Dataset)
+	}
+	ds, err := options.Load(ctx, out, spec)
+	if err != nil && given == "" {
+		return nil, fmt.Errorf("the dataset of run %s: %w; name it by --dataset", run.Config.ID, err)
+	}
+	return ds, err
 }
 
 // scorePairs prints the score of each pair in a file.

@@ -20,18 +20,18 @@ import (
 var serveModelCommand = cli.Command{Name: "serve-model", Summary: "answer requests for a trained run's predictions over HTTP", Run: runServeModel}
 
 const serveModelHelp = `
-Answers for single nodes of a dataset by a trained run, over HTTP with JSON, until an interrupt or SIGTERM; then it finishes
-what it is answering and ends. Without DATASET it takes the directory that the run was trained on. GET /openapi.json describes
+Answers for single nodes by a trained run, RUN or the last one, over HTTP with JSON, until an interrupt or SIGTERM; then it
+finishes what it is answering and ends. It answers on the dataset that the run was trained on, or on --dataset. GET /openapi.json describes
 the requests: nodes of the dataset, new nodes with raw columns and edges, scores of pairs, explanations. POST
-/v1/reload reads --run again, or the last run, and answers by it without a failed request. Beyond this machine it needs a certificate (--tls-cert,
+/v1/reload reads RUN again, or the last run, and answers by it without a failed request. Beyond this machine it needs a certificate (--tls-cert,
 --tls-key) and a token (GNB_TOKEN or GNB_TOKEN_FILE), or --insecure.`
 
 func runServeModel(ctx context.Context, args []string, out *cli.Output) (err error) {
-	fs := out.Flags("[DATASET]", serveModelHelp)
+	fs := out.Flags("[RUN]", serveModelHelp)
 	var o answer.Options
 	var p predict.Options
 	var fanouts ranks.Fanouts
-	dir := fs.String("run", "", "the `run`, or its directory (default the last one)")
+	given := fs.String("dataset", "", "`dataset` to answer on (default the run's)")
 	listen := fs.String("listen", "127.0.0.1:7800", "`address` to listen on: \":7800\" locally, \"0.0.0.0:7800\" publicly")
 	cert := fs.String("tls-cert", "", "`file` of the server's certificate, in PEM format")
 	key := fs.String("tls-key", "", "`file` of the certificate's key")
@@ -68,18 +68,15 @@ func runServeModel(ctx context.Context, args []string, out *cli.Output) (err err
 	}
 	o.Token, o.Insecure = token, o.Insecure || insecure
 	p.Fanouts, p.Quiet = fanouts.List, out.JSON
-	run, err := modelRun(ctx, *dir)
+	name := ""
+	if len(rest) > 0 {
+		name = rest[0]
+	}
+	run, err := modelRun(ctx, name)
 	if err != nil {
 		return err
 	}
-	data := run.Config.DatasetDir
-	if len(rest) > 0 {
-		data = rest[0]
-	}
-	if data == "" {
-		return cli.Usagef("run %s has recorded no directory of its dataset, %s; give the dataset: gnb serve-model DATASET", run.Config.ID, run.Config.Dataset)
-	}
-	ds, err := options.Load(ctx, out, data)
+	ds, err := answeredDataset(ctx, out, run, *given)
 	if err != nil {
 		return err
 	}
@@ -90,12 +87,12 @@ func runServeModel(ctx context.Context, args []string, out *cli.Output) (err err
 	}
 	first := run
 	o.Reload = func(ctx context.Context) (*predict.Predictor, error) {
-		run, err := modelRun(ctx, *dir)
+		run, err := modelRun(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		if was := first.Config; run.Config.Dataset != was.Dataset || run.Config.DatasetDir != was.DatasetDir {
-			return nil, fmt.Errorf("run %s was trained on another dataset, %s, and the server has %s; name the run with --run", run.Config.ID, cmp.Or(run.Config.DatasetDir, run.Config.Dataset), cmp.Or(was.DatasetDir, was.Dataset))
+			return nil, fmt.Errorf("run %s was trained on another dataset, %s, and the server has %s; start the server with the run's name", run.Config.ID, cmp.Or(run.Config.DatasetDir, run.Config.Dataset), cmp.Or(was.DatasetDir, was.Dataset))
 		}
 		return predict.Open(ctx, run, ds, p)
 	}
@@ -126,10 +123,10 @@ func runServeModel(ctx context.Context, args []string, out *cli.Output) (err err
 	return nil
 }
 
-// modelRun opens a run, or the last one.
-func modelRun(ctx context.Context, dir string) (*runs.Run, error) {
-	if dir == "" {
+// modelRun opens a run by its name, or the last one.
+func modelRun(ctx context.Context, name string) (*runs.Run, error) {
+	if name == "" {
 		return runs.Last(ctx)
 	}
-	return options.OpenRun(dir)
+	return options.OpenRun(name)
 }
