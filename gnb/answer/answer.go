@@ -114,7 +114,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*c}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
 	}
 	server := &http.Server{
-		Handler: s.Handler(), MaxHeaderBytes: 32 << 10, IdleTimeout: 2 * time.Minute,
+		Handler: s.Handler(), MaxHeaderBytes: 32 << 10, IdleTimeout: 30 * time.Second,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: s.o.Timeout + 5*time.Second, WriteTimeout: 2*s.o.Timeout + 10*time.Second,
 	}
 	ended := make(chan error, 1)

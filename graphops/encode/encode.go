@@ -96,7 +96,8 @@ func Parse(list string) (Options, error) {
 // Signed returns the columns that hold eigenvectors with a sign, by the names of a dataset's features.
 func Signed(names []string) (columns []int) {
 	for c, name := range names {
-		if strings.HasPrefix(name, "laplacian ") {
+		k, ok := strings.CutPrefix(name, "laplacian ")
+		if _, err := strconv.Atoi(k); ok && err == nil {
 			columns = append(columns, c)
 		}
 	}
