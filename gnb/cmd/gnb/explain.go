@@ -40,20 +40,13 @@ func runExplain(ctx context.Context, args []string, out *cli.Output) (err error)
 	if *picture != "" && len(nodes) > 1 {
 		return cli.Usagef("--picture is of one node, and %d are to be explained; give one", len(nodes))
 	}
-	run, err := options.OpenRun(rest[0])
-	if err != nil {
-		return err
-	}
-	ds, err := answeredDataset(ctx, out, run, *data)
+	o.Method = explain.Method(*method)
+	setPredict(&p, fanouts, out)
+	of, ds, err := openPredictor(ctx, out, rest[0], *data, p)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	o.Method, p.Quiet, p.Fanouts = explain.Method(*method), out.JSON, fanouts.List
-	of, err := predict.Open(ctx, run, ds, p)
-	if err != nil {
-		return err
-	}
 	defer func() { err = errors.Join(err, of.Close()) }()
 	var all []*explain.Explanation
 	for i, id := range nodes {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -53,22 +54,12 @@ func runPredict(ctx context.Context, args []string, out *cli.Output) error {
 	case len(ids) == 0 && *rows == "" && *pairs == "":
 		return cli.Usagef("there is nothing to answer; give the ids of nodes, or new nodes by --rows FILE")
 	}
-	run, err := options.OpenRun(rest[0])
-	if err != nil {
-		return err
-	}
-	ds, err := answeredDataset(ctx, out, run, *data)
+	setPredict(&o, hops, out)
+	p, ds, err := openPredictor(ctx, out, rest[0], *data, o)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	if o.Quiet = out.JSON; !hops.Full {
-		o.Fanouts = hops.List
-	}
-	p, err := predict.Open(ctx, run, ds, o)
-	if err != nil {
-		return err
-	}
 	defer p.Close()
 	a, err := readAdditions(ctx, ds, *rows, *edges)
 	if err != nil {
@@ -94,6 +85,30 @@ func runPredict(ctx context.Context, args []string, out *cli.Output) error {
 		out.Logf("gnb predict: %s", n)
 	}
 	return nil
+}
+
+// setPredict sets the options that flags and the output say.
+func setPredict(o *predict.Options, hops ranks.Fanouts, out *cli.Output) {
+	if o.Quiet = out.JSON; !hops.Full {
+		o.Fanouts = hops.List
+	}
+}
+
+// openPredictor opens a run by its name, and a predictor on its dataset or a given one. The caller closes both.
+func openPredictor(ctx context.Context, out *cli.Output, name, given string, o predict.Options) (*predict.Predictor, *gnb.Dataset, error) {
+	run, err := options.OpenRun(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	ds, err := answeredDataset(ctx, out, run, given)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := predict.Open(ctx, run, ds, o)
+	if err != nil {
+		return nil, nil, errors.Join(err, ds.Close())
+	}
+	return p, ds, nil
 }
 
 // answeredDataset loads the dataset to answer on: a given one, else that of the run.

@@ -60,9 +60,6 @@ func runServe(ctx context.Context, args []string, out *cli.Output) error {
 	}); err != nil {
 		return err
 	}
-	if (*cert == "") != (*key == "") {
-		return cli.Usagef("--tls-cert and --tls-key go together")
-	}
 	if *parts != "" {
 		for _, word := range strings.Split(*parts, ",") {
 			p, err := strconv.Atoi(word)
@@ -72,18 +69,9 @@ func runServe(ctx context.Context, args []string, out *cli.Output) error {
 			o.Parts = append(o.Parts, p)
 		}
 	}
-	if *cert != "" {
-		pair, err := tls.LoadX509KeyPair(*cert, *key)
-		if err != nil {
-			return fmt.Errorf("reading the certificate: %w", err)
-		}
-		o.Certificate = &pair
-	}
-	token, insecure, err := cluster.Token()
-	if err != nil {
+	if o.Certificate, o.Token, o.Insecure, err = protection(*cert, *key, o.Insecure); err != nil {
 		return err
 	}
-	o.Token, o.Insecure = token, o.Insecure || insecure
 	ds, err := options.Load(ctx, out, rest[0])
 	if err != nil {
 		return err
@@ -135,4 +123,21 @@ func runServe(ctx context.Context, args []string, out *cli.Output) error {
 	out.Logf("ended")
 	out.Result(map[string]any{"address": address})
 	return nil
+}
+
+// protection returns what a server needs where other machines reach it: the certificate of --tls-cert and --tls-key, nil without them,
+// and the token of the environment; and whether it may do without.
+func protection(cert, key string, insecure bool) (pair *tls.Certificate, token string, open bool, err error) {
+	if (cert == "") != (key == "") {
+		return nil, "", false, cli.Usagef("--tls-cert and --tls-key go together")
+	}
+	if cert != "" {
+		p, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, "", false, fmt.Errorf("reading the certificate: %w", err)
+		}
+		pair = &p
+	}
+	token, open, err = cluster.Token()
+	return pair, token, open || insecure, err
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/predict"
 	"github.com/graphnb/graphnb/gnb/runs"
-	"github.com/graphnb/graphnb/multigpu/cluster"
 )
 
 var serveModelCommand = cli.Command{Name: "serve-model", Summary: "answer requests for a trained run's predictions over HTTP", Run: runServeModel}
@@ -52,22 +50,10 @@ func runServeModel(ctx context.Context, args []string, out *cli.Output) (err err
 	if err != nil {
 		return err
 	}
-	if (*cert == "") != (*key == "") {
-		return cli.Usagef("--tls-cert and --tls-key go together")
-	}
-	if *cert != "" {
-		pair, err := tls.LoadX509KeyPair(*cert, *key)
-		if err != nil {
-			return fmt.Errorf("reading the certificate: %w", err)
-		}
-		o.Certificate = &pair
-	}
-	token, insecure, err := cluster.Token()
-	if err != nil {
+	if o.Certificate, o.Token, o.Insecure, err = protection(*cert, *key, o.Insecure); err != nil {
 		return err
 	}
-	o.Token, o.Insecure = token, o.Insecure || insecure
-	p.Fanouts, p.Quiet = fanouts.List, out.JSON
+	setPredict(&p, fanouts, out)
 	name := ""
 	if len(rest) > 0 {
 		name = rest[0]
