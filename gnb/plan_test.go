@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/plan"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -53,23 +54,28 @@ func TestPlannedMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// This process is not "gnb train": its own memory and its share of the dataset do not
-			// count.
-			want := float64(int64(p.Workers) * p.WorkerBytes)
-			for _, i := range p.Memory.Shared {
-				switch {
-				case strings.HasPrefix(i.Name, "the process"):
-				case strings.HasPrefix(i.Name, "the dataset"):
-					want += float64(ds.Bytes()) * float64(p.Workers) / float64(p.Workers+1)
-				default:
-					want += float64(i.Bytes)
-				}
-			}
-			t.Logf("planned %.1f MB, workers had %.1f MB", want/1e6, float64(most)/1e6)
-			if r := float64(most) / want; r < 0.7 || r > 1.3 {
-				t.Errorf("workers had %.1f MB, %.2f of the planned size:\n%s", float64(most)/1e6, r, p)
-			}
+			isPlanned(t, p, ds, float64(most))
 		})
+	}
+}
+
+// isPlanned checks the most memory that the workers of a run had. This process is not "gnb train": its own memory and its share of
+// the dataset do not count.
+func isPlanned(t *testing.T, p *plan.Plan, ds *gnb.Dataset, most float64) {
+	t.Helper()
+	want := float64(int64(p.Workers) * p.WorkerBytes)
+	for _, i := range p.Memory.Shared {
+		switch {
+		case strings.HasPrefix(i.Name, "the process"):
+		case strings.HasPrefix(i.Name, "the dataset"):
+			want += float64(ds.Bytes()) * float64(p.Workers) / float64(p.Workers+1)
+		default:
+			want += float64(i.Bytes)
+		}
+	}
+	t.Logf("planned %.1f MB, workers had %.1f MB", want/1e6, most/1e6)
+	if r := most / want; r < 0.7 || r > 1.3 {
+		t.Errorf("workers had %.1f MB, %.2f of the planned size:\n%s", most/1e6, r, p)
 	}
 }
 

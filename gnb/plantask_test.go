@@ -91,20 +91,7 @@ func TestPlanOfTasks(t *testing.T) {
 			if int64(p.Steps*run.Result.Epochs) != run.Result.Steps || p.Weights != run.Result.Model.Parameters {
 				t.Errorf("%d steps an epoch and %d weights are planned; the run had %d steps in %d epochs and %d weights", p.Steps, p.Weights, run.Result.Steps, run.Result.Epochs, run.Result.Model.Parameters)
 			}
-			want := float64(int64(p.Workers) * p.WorkerBytes)
-			for _, i := range p.Memory.Shared { // as in TestPlannedMemory
-				switch {
-				case strings.HasPrefix(i.Name, "the process"):
-				case strings.HasPrefix(i.Name, "the dataset"):
-					want += float64(ds.Bytes()) * float64(p.Workers) / float64(p.Workers+1)
-				default:
-					want += float64(i.Bytes)
-				}
-			}
-			t.Logf("planned %.1f MB, workers had %.1f MB", want/1e6, float64(most)/1e6)
-			if r := float64(most) / want; r < 0.7 || r > 1.3 {
-				t.Errorf("workers had %.1f MB, %.2f of the planned size:\n%s", float64(most)/1e6, r, p)
-			}
+			isPlanned(t, p, ds, float64(most))
 		})
 	}
 }
