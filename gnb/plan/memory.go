@@ -162,6 +162,9 @@ func (j *Job) memory(l *load) Memory {
 	if j.Embedding > 0 {
 		add(&m.Shared, "learned embeddings with their optimiser state", feed.EmbeddingBytes(j.learnedRows(), j.Embedding))
 	}
+	if here := j.here(); j.Embedding > 0 && here > 1 { // ids and gradients of this step and of the one before
+		add(&m.Shared, "messages of learned rows", 2*int64((here-1)*j.Virtual)*int64(l.inputs)*4*int64(j.Embedding+1))
+	}
 	name, bytes := j.copies(l)
 	add(&m.Shared, name, bytes)
 	add(&m.Shared, launcherItem, launcherBytes)

@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/graphnb/graphnb/gnb/internal/plane"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -143,6 +144,9 @@ func (t *Embeddings) Gather(part int, to []float32) error {
 		hi := min(lo+step, t.nodes)
 		send[0] = send[0][:0]
 		if t.rank != 0 {
+			rows := 0
+			t.each(t.rank, lo, hi, func(int32, int) { rows++ })
+			send[0] = slices.Grow(send[0], 4*t.Cols*rows) // growth by steps would leave several times as much behind
 			t.each(t.rank, lo, hi, func(_ int32, row int) {
 				send[0] = append(send[0], bytesOf(from[row*t.Cols:(row+1)*t.Cols])...)
 			})
@@ -184,8 +188,12 @@ func (t *Embeddings) scatter(from, to []float32) error {
 	step := max(1, pieceBytes/(4*t.Cols))
 	for lo := 0; lo < t.nodes; lo += step {
 		hi := min(lo+step, t.nodes)
+		sizes := make([]int, t.world)
+		for v := int32(lo); t.rank == 0 && int(v) < hi; v++ {
+			sizes[t.owner(v)] += 4 * t.Cols
+		}
 		for r := range send {
-			send[r] = send[r][:0]
+			send[r] = slices.Grow(send[r][:0], sizes[r])
 		}
 		for v := int32(lo); t.rank == 0 && int(v) < hi; v++ {
 			r := t.owner(v)
