@@ -30,6 +30,13 @@
 // edges are merged. A known node that gets an edge from a new one has a higher degree and one neighbour more, for this call
 // alone. The dataset stays as it is.
 //
+// [Predictor.Add] keeps nodes and edges in memory, for all later calls.
+//
+// # Rows computed beforehand
+//
+// With [Options].Precompute the rows of a layer of all nodes are computed once, and again where additions change them. No answer for
+// known nodes changes a bit; [Predictor.Top] ranks all nodes by rows of the last layer.
+//
 // # Caveats
 //
 // The dataset must be in this process, with its graph: neither divided into parts nor at servers. Computing is on the CPU.

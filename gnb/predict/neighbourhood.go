@@ -58,21 +58,23 @@ func (p *Predictor) Neighbourhood(ctx context.Context, id string, use func(n *Ne
 		return err
 	}
 	defer leave()
-	typ, number, err := p.find(id)
+	typ, number, err := p.now.find(id)
 	if err != nil {
 		return err
 	}
 	place := int32(p.first[typ] + number)
-	s := p.passes.get()
+	whole := span{0, p.model.NumLayers()}
+	spare := p.spareOf(whole)
+	s := spare.get()
 	if s == nil {
-		s = p.newPass()
+		s = p.newPass(whole)
 	}
 	defer func() {
 		if s.edges <= spareEdges {
-			p.passes.put(s)
+			spare.put(s)
 		}
 	}()
-	s.o, s.ctx = p.plain(), ctx
+	s.o, s.ctx = p.now.over, ctx
 	s.rows.Reset(s.o)
 	return mapped.Guard(func() error {
 		blocks, release, err := s.sample([]int32{place})
@@ -110,7 +112,11 @@ func (s *pass) neighbourhood(id string, blocks []*graphops.Block) *Neighbourhood
 		typ, _ := p.typeOf(at)
 		n.Nodes = append(n.Nodes, NeighbourNode{p.shown(s.o, at), p.typeName(typ), hop, at})
 		v := p.node(at)
-		s.row(n.X[i*n.Cols:(i+1)*n.Cols], v)
+		if v < 0 {
+			copy(n.X[i*n.Cols:], s.o.added(at).x)
+		} else {
+			s.row(n.X[i*n.Cols:(i+1)*n.Cols], v)
+		}
 		p.scale(n.X[i*n.Cols:(i+1)*n.Cols], v)
 	}
 	return n
@@ -122,7 +128,16 @@ func (p *Predictor) scale(row []float32, v int32) {
 	if !p.sizes.ScaleInput || p.learned != nil || p.ds.Features != nil || p.ds.SparseFeatures == nil {
 		return
 	}
-	_, values := p.ds.SparseFeatures.Row(int(v))
+	var values []float32
+	if v >= 0 {
+		_, values = p.ds.SparseFeatures.Row(int(v))
+	} else { // a new node stores what is not 0
+		for _, x := range row {
+			if x != 0 {
+				values = append(values, x)
+			}
+		}
+	}
 	squares := 0.0
 	for _, x := range values {
 		squares += float64(x) * float64(x)

@@ -62,7 +62,8 @@ func (p *Predictor) New(ctx context.Context, a Additions) (*Answers, error) {
 		return nil, err
 	}
 	defer leave()
-	o, said, err := newAdding(p).add(ctx, a)
+	st := p.now
+	o, said, err := newAdding(p, st).add(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func (p *Predictor) New(ctx context.Context, a Additions) (*Answers, error) {
 	for i := range o.nodes {
 		places[i], ids[i] = o.nodes[i].place, o.nodes[i].id
 	}
-	r, err := p.answer(ctx, o, places, ids)
+	r, err := p.answer(ctx, st, o, places, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +82,10 @@ func (p *Predictor) New(ctx context.Context, a Additions) (*Answers, error) {
 // adding collects the new nodes and edges of a call.
 type adding struct {
 	p      *Predictor
+	st     *state
+	keeps  bool // edges may join known nodes
+	fresh  int  // the number of new in-edges
+	merged int  // of which there are equal ones already
 	nodes  []addedNode
 	byType [][]int          // the numbers of the nodes, by type
 	ids    []map[string]int // by type, the number within the new nodes of the type
@@ -90,8 +95,8 @@ type adding struct {
 	said   notice.List
 }
 
-func newAdding(p *Predictor) *adding {
-	return &adding{p: p, byType: make([][]int, p.types()), ids: make([]map[string]int, p.types())}
+func newAdding(p *Predictor, st *state) *adding {
+	return &adding{p: p, st: st, byType: make([][]int, p.types()), ids: make([]map[string]int, p.types())}
 }
 
 // add makes the overlay of new nodes and edges, and returns what the recipe made of their values.
@@ -109,7 +114,9 @@ func (x *adding) add(ctx context.Context, a Additions) (*overlay, notice.List, e
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := x.p.overlaid(x.nodes, fresh, touched)
+	x.fresh = len(fresh.Indices)
+	o, merged, err := x.p.overlaid(x.st.over, x.nodes, fresh, touched)
+	x.merged = merged
 	return o, x.said, err
 }
 
@@ -125,7 +132,7 @@ func (x *adding) addNodes(ctx context.Context, all []Node) error {
 			x.ids[typ] = map[string]int{}
 		}
 		number := len(x.byType[typ])
-		known, err := p.lookup(typ, n.ID)
+		known, err := x.st.lookup(typ, n.ID)
 		if err != nil {
 			return err
 		}
@@ -138,14 +145,14 @@ func (x *adding) addNodes(ctx context.Context, all []Node) error {
 			return bad("two new nodes have the id %q; each has an id of its own", n.ID)
 		case known >= 0:
 			return bad("the id %q of new node %d is that of a node of %s already; give another id, or ask for the known node", n.ID, i, p.in.Name())
-		case number == p.room:
-			return bad("a call has more than %d new nodes of a type; send fewer at once, or allow more (Options.MaxNew)", p.room)
+		case number+x.st.kept(typ) == p.room:
+			return bad("there are more than %d new nodes of a type, with %d that were added before; send fewer at once, or allow more (Options.MaxNew)", p.room, x.st.kept(typ))
 		case p.learns(typ):
 			return bad("new node %q: the network of run %s reads a learned row for each %s, and a new one has none; train a run on features to predict new nodes", n.ID, p.run, cmp.Or(p.typeName(typ), "node"))
 		}
 		x.ids[typ][n.ID] = number
 		x.byType[typ] = append(x.byType[typ], i)
-		x.nodes = append(x.nodes, addedNode{id: n.ID, typ: typ, place: int32(p.first[typ] + p.count(typ) + number), key: keyOf(n.ID)})
+		x.nodes = append(x.nodes, addedNode{id: n.ID, typ: typ, place: int32(p.first[typ] + x.st.count(typ) + number), key: keyOf(n.ID)})
 	}
 	for typ, members := range x.byType {
 		if err := x.features(ctx, typ, members, all); err != nil {
@@ -266,9 +273,9 @@ type end struct {
 // end finds a node by its id, among the new ones first.
 func (x *adding) end(typ int, id string) (end, error) {
 	if i, ok := x.ids[typ][id]; ok {
-		return end{typ, x.p.count(typ) + i, true}, nil
+		return end{typ, x.st.count(typ) + i, true}, nil
 	}
-	number, err := x.p.within(typ, id)
+	number, err := x.st.within(typ, id)
 	return end{typ, number, false}, err
 }
 
@@ -295,8 +302,8 @@ func (x *adding) addEdges(ctx context.Context, all []Edge) error {
 		if err != nil {
 			return at(err, "the target of new edge %d", i)
 		}
-		if !src.added && !dst.added {
-			return bad("new edge %d joins %q and %q, which are both nodes of %s; an edge of a call has a new node at one end", i, e.Source, e.Target, p.in.Name())
+		if !src.added && !dst.added && !x.keeps {
+			return bad("new edge %d joins %q and %q, which are both nodes of %s; an edge of a call has a new node at one end, and Add (POST /v1/edges) takes others", i, e.Source, e.Target, p.in.Name())
 		}
 		x.src, x.dst = append(x.src, int32(p.first[a]+src.number)), append(x.dst, int32(p.first[b]+dst.number))
 	}

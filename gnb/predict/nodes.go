@@ -22,13 +22,13 @@ func (p *Predictor) Nodes(ctx context.Context, ids ...string) (*Answers, error) 
 	defer leave()
 	places := make([]int32, len(ids))
 	for i, id := range ids {
-		typ, number, err := p.find(id)
+		typ, number, err := p.now.find(id)
 		if err != nil {
 			return nil, err
 		}
 		places[i] = int32(p.first[typ] + number)
 	}
-	return p.answer(ctx, p.plain(), places, ids)
+	return p.answer(ctx, p.now, p.now.over, places, ids)
 }
 
 // Numbered answers for nodes of the dataset by their numbers, without a look at ids.
@@ -45,13 +45,13 @@ func (p *Predictor) Numbered(ctx context.Context, nodes ...int32) (*Answers, err
 		}
 		places[i], ids[i] = p.place(v), strconv.Itoa(int(v))
 	}
-	return p.answer(ctx, p.plain(), places, ids)
+	return p.answer(ctx, p.now, p.now.over, places, ids)
 }
 
 // answer computes the rows of places and makes answers of them.
-func (p *Predictor) answer(ctx context.Context, o *overlay, places []int32, ids []string) (*Answers, error) {
+func (p *Predictor) answer(ctx context.Context, st *state, o *overlay, places []int32, ids []string) (*Answers, error) {
 	a := &Answers{Kind: p.kind, IDs: ids, Columns: p.columns, Rows: &dataset.Matrix{Rows: len(places), Cols: p.cols, F32: make([]float32, len(places)*p.cols)}}
-	if err := p.outputsOf(ctx, o, places, a.Rows.F32); err != nil {
+	if err := p.outputsOf(ctx, st, o, places, a.Rows.F32); err != nil {
 		return nil, err
 	}
 	if p.numbers != nil && p.kind == Numbers {
@@ -70,37 +70,35 @@ func (p *Predictor) answer(ctx context.Context, o *overlay, places []int32, ids 
 }
 
 // find returns the type of a node of the dataset by its id, and its number within the type.
-func (p *Predictor) find(id string) (typ, number int, err error) {
+func (s *state) find(id string) (typ, number int, err error) {
+	p := s.p
 	if p.schema == nil {
-		number, err = p.within(0, id)
+		number, err = s.within(0, id)
 		return 0, number, err
 	}
-	if p.tables == nil { // a number counts the nodes of all types
-		if v, err := strconv.Atoi(id); err == nil && v >= 0 && v < p.ds.Nodes() {
-			typ, number = p.typeOf(p.place(int32(v)))
-			return typ, number, nil
+	if v, err := strconv.Atoi(id); p.tables == nil && err == nil && v >= 0 && v < p.ds.Nodes() { // it counts the nodes of all types
+		typ, number = p.typeOf(p.place(int32(v)))
+		return typ, number, nil
+	}
+	found := -1
+	for t := range p.types() {
+		at, err := s.lookup(t, id)
+		if err != nil {
+			return 0, 0, err
 		}
-	} else {
-		found := -1
-		for t := range p.types() {
-			at, err := p.tables.Find(p.typeName(t), id)
-			if err != nil {
-				return 0, 0, err
-			}
-			if at >= 0 && found >= 0 {
-				return 0, 0, bad("the id %q is that of a node of type %s and of one of type %s; write %s or %s", id, p.typeName(found), p.typeName(t), typed(p.typeName(found), id), typed(p.typeName(t), id))
-			}
-			if at >= 0 {
-				found, number = t, at
-			}
+		if at >= 0 && found >= 0 {
+			return 0, 0, bad("the id %q is that of a node of type %s and of one of type %s; write %s or %s", id, p.typeName(found), p.typeName(t), typed(p.typeName(found), id), typed(p.typeName(t), id))
 		}
-		if found >= 0 {
-			return found, number, nil
+		if at >= 0 {
+			found, number = t, at
 		}
+	}
+	if found >= 0 {
+		return found, number, nil
 	}
 	if name, rest, ok := strings.Cut(id, ":"); ok {
 		if typ = p.schema.NodeType(name); typ >= 0 {
-			number, err = p.within(typ, rest)
+			number, err = s.within(typ, rest)
 			return typ, number, err
 		}
 	}

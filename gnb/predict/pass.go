@@ -18,10 +18,17 @@ import (
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
+// span are the layers that a pass computes: from the rows of layer from, 0 for the input, to those of layer to.
+type span struct{ from, to int }
+
 // pass is the working memory of a call.
 type pass struct {
 	p      *Predictor
-	o      *overlay // of the call
+	span   span
+	model  nn.Model
+	cols   int       // of the rows that it computes
+	under  *computed // the rows of layer span.from; nil for the input
+	o      *overlay  // of the call
 	ctx    context.Context
 	rows   *sample.Answerer // of o
 	picker sample.Picker
@@ -41,7 +48,7 @@ type pass struct {
 // columns.
 const spareBytes = 64 << 20
 
-// spare are passes that no call uses. A pass has a table of all nodes, so it is kept rather than left to the garbage collector,
+// spare are passes of one span that no call uses. A pass has a table of all nodes, so it is kept rather than left to the garbage collector,
 // unless a large neighbourhood has made it large.
 type spare struct {
 	mu   sync.Mutex
@@ -64,7 +71,7 @@ func (f *spare) get() *pass {
 // put takes back a pass whose call is over, also one that failed.
 func (f *spare) put(s *pass) {
 	s.rows.Reset(s.p.base)
-	s.o, s.ctx = nil, nil
+	s.o, s.ctx, s.under = nil, nil, nil
 	held, left := s.f.Held()
 	if held+left+4*int64(cap(s.x)) > spareBytes {
 		return
@@ -74,13 +81,6 @@ func (f *spare) put(s *pass) {
 	if len(f.free) < 2*runtime.GOMAXPROCS(0) {
 		f.free = append(f.free, s)
 	}
-}
-
-// drop leaves all to the garbage collector.
-func (f *spare) drop() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.free = nil
 }
 
 var _ sample.Picker = (*draws)(nil)
@@ -115,10 +115,15 @@ func (s *pass) key(place int32) int32 {
 	return s.o.added(place).key
 }
 
-func (p *Predictor) newPass() *pass {
-	s := &pass{p: p, f: nn.NewFwd(nn.Config{Threads: p.o.Threads}), reply: make([]sample.HopReply, 1), blocks: make([]graphops.Block, p.model.NumLayers())}
+// newPass makes a pass of layers, which is not for the input alone if all neighbours are taken.
+func (p *Predictor) newPass(of span) *pass {
+	hops := of.to - of.from
+	s := &pass{p: p, span: of, model: p.model, cols: p.widths[of.to], f: nn.NewFwd(nn.Config{Threads: p.o.Threads}), reply: make([]sample.HopReply, 1), blocks: make([]graphops.Block, hops)}
+	if hops < p.model.NumLayers() {
+		s.model = someLayers{p.model, of}
+	}
 	if p.full {
-		s.picker = sample.Fanouts(slices.Repeat([]int{-1}, p.model.NumLayers()))
+		s.picker = sample.Fanouts(slices.Repeat([]int{-1}, hops))
 	} else {
 		s.picker = &draws{p.o.Fanouts, s.key}
 	}
@@ -163,14 +168,31 @@ func (s *pass) ask(q []sample.HopRequest) ([]sample.HopReply, error) {
 	return s.reply, s.rows.Answer(&q[0], &s.reply[0])
 }
 
-// outputs computes the rows of the nodes at places into out [len(places), p.cols].
-func (p *Predictor) outputsOf(ctx context.Context, o *overlay, places []int32, out []float32) error {
-	s := p.passes.get()
-	if s == nil {
-		s = p.newPass()
+// outputsOf computes the rows of the nodes at places into out [len(places), p.cols], from rows that were computed beforehand if o has
+// nothing more than st.
+func (p *Predictor) outputsOf(ctx context.Context, st *state, o *overlay, places []int32, out []float32) error {
+	whole := span{0, p.model.NumLayers()}
+	if st.rows == nil || o != st.over {
+		return p.rowsOf(ctx, whole, nil, o, places, out)
 	}
-	defer p.passes.put(s)
-	s.o, s.ctx = o, ctx
+	if whole.from = st.rows.layer; whole.from < whole.to {
+		return p.rowsOf(ctx, whole, st.rows, o, places, out)
+	}
+	for i, at := range places {
+		copy(out[i*p.cols:(i+1)*p.cols], st.rows.of(at))
+	}
+	return ctx.Err()
+}
+
+// rowsOf computes the rows of layer of.to of the nodes at places, from those of layer of.from.
+func (p *Predictor) rowsOf(ctx context.Context, of span, under *computed, o *overlay, places []int32, out []float32) error {
+	spare := p.spareOf(of)
+	s := spare.get()
+	if s == nil {
+		s = p.newPass(of)
+	}
+	defer spare.put(s)
+	s.o, s.ctx, s.under = o, ctx, under
 	s.rows.Reset(o)
 	// A node that is asked twice is computed once.
 	row := make(map[int32]int, len(places))
@@ -183,20 +205,32 @@ func (p *Predictor) outputsOf(ctx context.Context, o *overlay, places []int32, o
 	}
 	rows := out
 	if len(once) < len(places) {
-		rows = make([]float32, len(once)*p.cols)
+		rows = make([]float32, len(once)*s.cols)
 	}
 	for lo := 0; lo < len(once); lo += passSeeds {
 		hi := min(lo+passSeeds, len(once))
-		if err := s.split(once[lo:hi], rows[lo*p.cols:hi*p.cols]); err != nil {
+		if err := s.split(once[lo:hi], rows[lo*s.cols:hi*s.cols]); err != nil {
 			return err
 		}
 	}
 	if len(once) < len(places) {
 		for i, at := range places {
-			copy(out[i*p.cols:(i+1)*p.cols], rows[row[at]*p.cols:])
+			copy(out[i*s.cols:(i+1)*s.cols], rows[row[at]*s.cols:])
 		}
 	}
 	return nil
+}
+
+// spareOf are the spare passes of a span.
+func (p *Predictor) spareOf(of span) *spare {
+	p.sparing.Lock()
+	defer p.sparing.Unlock()
+	s := p.passes[of]
+	if s == nil {
+		s = &spare{}
+		p.passes[of] = s
+	}
+	return s
 }
 
 // split computes the rows of nodes, in halves if their neighbourhoods together have too many edges: answers do not depend on what
@@ -212,10 +246,10 @@ func (s *pass) split(places []int32, out []float32) error {
 		return limit
 	}
 	half := len(places) / 2
-	if err := s.split(places[:half], out[:half*s.p.cols]); err != nil {
+	if err := s.split(places[:half], out[:half*s.cols]); err != nil {
 		return err
 	}
-	return s.split(places[half:], out[half*s.p.cols:])
+	return s.split(places[half:], out[half*s.cols:])
 }
 
 // compute runs the network on the neighbourhood of some nodes.
@@ -227,13 +261,13 @@ func (s *pass) compute(places []int32, out []float32) error {
 	defer release()
 	s.f.Reset(nn.Config{Threads: s.p.o.Threads})
 	x := s.input(blocks[0])
-	y, err := nn.TryForward(s.p.model, s.f, blocks, x)
+	y, err := nn.TryForward(s.model, s.f, blocks, x)
 	if err != nil {
 		return fmt.Errorf("predict: the network of run %s: %w", s.p.run, err)
 	}
 	y.CopyTo(out)
 	for i, at := range places {
-		if !simd.Finite(out[i*s.p.cols : (i+1)*s.p.cols]) {
+		if !simd.Finite(out[i*s.cols : (i+1)*s.cols]) {
 			return fmt.Errorf("predict: the answer for node %s: %w; look for features that are not finite or very large", s.p.shown(s.o, at), gnb.ErrNotFinite)
 		}
 	}
@@ -261,6 +295,14 @@ func (s *pass) sample(places []int32) (blocks []*graphops.Block, release func(),
 // input gathers the rows that the first layer reads.
 func (s *pass) input(b *graphops.Block) *nn.Tensor {
 	p, ids, sp := s.p, b.SrcIDs(), tensor.SrcSpace(b)
+	if s.under != nil {
+		cols := s.under.cols
+		s.x = slices.Grow(s.x[:0], len(ids)*cols)[:len(ids)*cols]
+		for i, at := range ids {
+			copy(s.x[i*cols:(i+1)*cols], s.under.of(at))
+		}
+		return s.f.Input(len(ids), cols, s.x, sp)
+	}
 	s.ids, s.fresh = slices.Grow(s.ids[:0], len(ids))[:len(ids)], s.fresh[:0]
 	for i, at := range ids {
 		if s.ids[i] = p.node(at); s.ids[i] < 0 {
@@ -341,6 +383,3 @@ func (s *pass) gatherSparse(places []int32) {
 		m.Indptr = append(m.Indptr, int64(len(m.Indices)))
 	}
 }
-
-// added is the new node at a place.
-func (o *overlay) added(place int32) *addedNode { return &o.nodes[o.news[place]] }

@@ -60,6 +60,10 @@ type Options struct {
 	MaxEdges int
 	// MaxNew is the largest number of new nodes of one type in a call; 0 means 4096.
 	MaxNew int
+	// Precompute is a layer, counted from 1, whose rows Open computes for all nodes: a call for known nodes then computes the layers after
+	// it alone, with the same bits, and for the last layer nothing. [Predictor.Top] needs the last one. It takes 4 bytes for each
+	// node and column, and while Open computes them the same for the layer before. 0 means none. It needs all neighbours (no Fanouts).
+	Precompute int
 	// Threads is the number of threads of one call; 0 means GOMAXPROCS. A server with many calls at the same time takes 1.
 	// No answer depends on it.
 	Threads int
@@ -120,10 +124,17 @@ type Predictor struct {
 	order   [][]int      // by type: the columns of given features in the run's order; nil: the same order
 	tables  *tables.Encoder
 	said    notice.List
+	widths  []int // of the input and of each layer's rows
 
-	mu     sync.RWMutex // read-locked by calls
-	closed bool
-	passes spare
+	adds sync.Mutex // one Add at a time, locked before mu
+
+	mu         sync.RWMutex // read-locked by calls
+	closed     bool
+	now        *state
+	candidates []int32 // of Top; nil: not made since the last Add
+
+	sparing sync.Mutex
+	passes  map[span]*spare
 }
 
 // Open loads the weights of a run and prepares answers on a dataset: that of the run, or another one with the same features.
@@ -139,7 +150,7 @@ func Open(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Pred
 	if run == nil || ds == nil {
 		return nil, errors.New("predict: Open needs a run (runs.Last, runs.Open) and a dataset (gnb.Load)")
 	}
-	p := &Predictor{run: run.Config.ID, in: ds, o: o}
+	p := &Predictor{run: run.Config.ID, in: ds, o: o, passes: map[span]*spare{}}
 	if err := p.check(run); err != nil {
 		return nil, err
 	}
@@ -171,7 +182,8 @@ func Open(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Pred
 			return nil, err
 		}
 	}
-	return p, nil
+	p.now = &state{p: p, over: p.plain(), ids: make([]map[string]int, p.types())}
+	return p, p.precompute(ctx)
 }
 
 // check returns an error for a run that this package has no answers of, and for options that are out of range.
@@ -206,8 +218,14 @@ func (p *Predictor) outputs(run *runs.Run) (err error) {
 		}
 	}
 	p.full = !slices.ContainsFunc(p.o.Fanouts, func(k int) bool { return k >= 0 })
-	if p.cols, err = p.width(); err != nil {
+	if err := p.findWidths(); err != nil {
 		return err
+	}
+	switch n := p.o.Precompute; {
+	case n < 0 || n > layers:
+		return fmt.Errorf("predict: Options.Precompute is layer %d, and the answers of run %s have the layers 1 to %d; 0 means none", n, p.run, layers)
+	case n > 0 && !p.full:
+		return fmt.Errorf("predict: Options.Precompute is layer %d, and Options.Fanouts draws among neighbours; rows of all nodes are computed with all neighbours, so leave one of the two out", n)
 	}
 	switch {
 	case p.o.Layer > 0 && p.o.Layer < p.sizes.Layers || links.Predicts(run):
@@ -287,7 +305,10 @@ func (p *Predictor) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	p.passes.drop()
+	p.sparing.Lock()
+	clear(p.passes)
+	p.sparing.Unlock()
+	p.now.rows = nil
 	return nil
 }
 

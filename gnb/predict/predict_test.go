@@ -29,12 +29,15 @@ type world struct {
 	old, all *gnb.Dataset
 	added    predict.Additions
 	news     []int32 // numbers of the new nodes in all
+	later    []predict.Edge
 }
 
 // worldOptions say what edges and nodes have.
 type worldOptions struct {
 	directed, weights, sparse, half bool
 	edgeCols                        int
+	// later is the share of the edges among old nodes that the old dataset lacks; they are in world.later.
+	later float64
 }
 
 const (
@@ -88,11 +91,19 @@ func newWorld(t testing.TB, o worldOptions) *world {
 			x[i] = float32(r.NormFloat64())
 		}
 	}
+	isLater := make([]bool, len(src))
+	for i := range src {
+		if old := max(src[i], dst[i]) < oldNodes; old && o.edgeCols > 0 { // all edges of a pair: their features are averaged
+			isLater[i] = float64(src[i]*dst[i]*37%100) < 100*o.later
+		} else {
+			isLater[i] = old && r.Float64() < o.later
+		}
+	}
 	build := func(nodes int) *gnb.Dataset {
 		var s, d []int32
 		var e graphops.EdgeData
 		for i := range src {
-			if int(src[i]) >= nodes || int(dst[i]) >= nodes {
+			if int(src[i]) >= nodes || int(dst[i]) >= nodes || nodes == oldNodes && isLater[i] {
 				continue
 			}
 			s, d = append(s, src[i]), append(d, dst[i])
@@ -153,7 +164,7 @@ func newWorld(t testing.TB, o worldOptions) *world {
 		w.added.Nodes = append(w.added.Nodes, predict.Node{ID: id(v), Features: row})
 	}
 	for i := range src {
-		if src[i] < oldNodes && dst[i] < oldNodes {
+		if src[i] < oldNodes && dst[i] < oldNodes && !isLater[i] {
 			continue
 		}
 		e := predict.Edge{Source: id(src[i]), Target: id(dst[i])}
@@ -162,6 +173,10 @@ func newWorld(t testing.TB, o worldOptions) *world {
 		}
 		if o.edgeCols > 0 {
 			e.Features = data.Features.F32[i*o.edgeCols : (i+1)*o.edgeCols]
+		}
+		if isLater[i] {
+			w.later = append(w.later, e)
+			continue
 		}
 		w.added.Edges = append(w.added.Edges, e)
 	}

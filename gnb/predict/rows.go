@@ -1,6 +1,8 @@
 package predict
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
@@ -61,16 +63,18 @@ func rowAt(rows sample.Rows, place int32) (r sample.Row, ok bool) {
 	return sample.Row{Sources: x.Sources[p.At:hi:hi], IDs: x.IDs, First: p.First, Edges: x.Edges, At: p.At}, true
 }
 
-// overlay is the dataset with the new nodes and edges of one call: the rows of all nodes that get in-edges, and of the new
-// ones, are its own. It is read-only once made. The overlay without new nodes has no rows of its own.
+// overlay is the dataset, or what is below it, with new nodes and edges: the rows of all nodes that get in-edges, and of the new
+// ones, are its own. It is read-only once made. The overlay without new nodes and edges has no rows of its own.
 type overlay struct {
 	*baseRows
+	below *overlay // what Add has kept, under the additions of a call; nil: the dataset
 	nodes []addedNode
 	news  map[int32]int   // by place, the new node in nodes
 	at    map[int32]int32 // by place, the row in own
-	own   *graphops.Graph // sources are places; nil without new nodes
+	own   *graphops.Graph // sources are places; nil without new nodes and edges
 	data  graphops.EdgeData
-	both  []sample.RowArray // those of the dataset, then own
+	both  []sample.RowArray // those below, then own
+	first int64             // the position of own's first edge: behind those of all below
 	total int               // nodes of the dataset with the new ones appended
 }
 
@@ -91,20 +95,39 @@ func (o *overlay) Arrays() []sample.RowArray { return o.both }
 // Find implements [sample.Rows].
 func (o *overlay) Find(places []int32, out []sample.Place) int {
 	if o.own == nil {
-		return o.baseRows.Find(places, out)
+		return o.under().Find(places, out)
 	}
+	own, under := len(o.both)-1, o.under()
 	for i, at := range places {
 		row, ok := o.at[at]
 		if !ok {
-			if o.baseRows.Find(places[i:i+1], out[i:i+1]) == 0 {
+			if under.Find(places[i:i+1], out[i:i+1]) == 0 {
 				return i
 			}
 			continue
 		}
 		lo, hi := o.own.Indptr[row], o.own.Indptr[row+1]
-		out[i] = sample.Place{Array: 1, N: int32(hi - lo), At: lo, First: int64(len(o.p.g.Indices)) + lo}
+		out[i] = sample.Place{Array: int32(own), N: int32(hi - lo), At: lo, First: o.first + lo}
 	}
 	return len(places)
+}
+
+// under are the rows of the nodes that o has no rows of.
+func (o *overlay) under() sample.Rows {
+	if o.below != nil {
+		return o.below
+	}
+	return o.baseRows
+}
+
+// added is the new node at a place.
+func (o *overlay) added(place int32) *addedNode {
+	for ; o.below != nil; o = o.below {
+		if i, ok := o.news[place]; ok {
+			return &o.nodes[i]
+		}
+	}
+	return &o.nodes[o.news[place]]
 }
 
 // Row implements [sample.Rows].
@@ -173,19 +196,25 @@ func loops(r *sample.Row, place int32) (lo, hi int) {
 
 // plain is the dataset without new nodes.
 func (p *Predictor) plain() *overlay {
-	return &overlay{baseRows: p.base, both: p.base.arrays, total: p.g.NumNodes()}
+	return &overlay{baseRows: p.base, both: p.base.arrays, first: int64(len(p.g.Indices)), total: p.g.NumNodes()}
 }
 
-// overlaid makes the overlay of new nodes, and of edges between places whose data have the shape of the dataset's. fresh has the edges
-// by destination as the conversion of the dataset made its own; row i of fresh is that of the place touched[i], ascending.
+// overlaid makes the overlay of new nodes, and of edges between places whose data have the shape of the dataset's, on that of under.
+// fresh has the edges by destination as the conversion of the dataset made its own; row i of fresh is that of the place touched[i],
+// ascending. New edges that a node has already are merged with those, as the conversion does; their number is returned.
 //
 // It returns a [*LimitError] if the known nodes that get an edge have more in-edges together than [Options].MaxEdges.
-func (p *Predictor) overlaid(nodes []addedNode, fresh *graphops.Graph, touched []int32) (*overlay, error) {
-	o := p.plain()
-	if len(nodes) == 0 {
-		return o, nil
+func (p *Predictor) overlaid(under *overlay, nodes []addedNode, fresh *graphops.Graph, touched []int32) (o *overlay, merged int, err error) {
+	if len(nodes) == 0 && len(fresh.Indices) == 0 {
+		return under, 0, nil
 	}
-	o.nodes, o.news, o.at, o.total = nodes, map[int32]int{}, map[int32]int32{}, o.total+len(nodes)
+	o = &overlay{
+		baseRows: p.base, below: under, nodes: nodes, news: map[int32]int{}, at: map[int32]int32{}, total: under.total + len(nodes),
+		first: under.first,
+	}
+	if under.own != nil {
+		o.first += int64(len(under.own.Indices))
+	}
 	own := &graphops.Graph{Indptr: []int64{0}}
 	edges, hub, most := 0, int32(-1), 0
 	var rows []int // of fresh
@@ -198,7 +227,7 @@ func (p *Predictor) overlaid(nodes []addedNode, fresh *graphops.Graph, touched [
 			o.at[place] = int32(len(rows))
 			rows = append(rows, i)
 			edges += n
-			if r, ok := p.base.Row(place); ok {
+			if r, ok := under.Row(place); ok && !added {
 				if edges += len(r.Sources); len(r.Sources) > most {
 					hub, most = place, len(r.Sources)
 				}
@@ -206,29 +235,46 @@ func (p *Predictor) overlaid(nodes []addedNode, fresh *graphops.Graph, touched [
 		}
 	}
 	if edges > p.o.MaxEdges {
-		e := &LimitError{Node: nodes[0].id, Limit: p.o.MaxEdges, Hub: nodes[0].id, Degree: edges}
-		if hub >= 0 {
-			e.Hub, e.Degree = p.shown(o, hub), most
+		e := &LimitError{Limit: p.o.MaxEdges, Degree: edges}
+		if len(nodes) > 0 {
+			e.Node, e.Hub = nodes[0].id, nodes[0].id
 		}
-		return nil, e
+		if hub >= 0 {
+			e.Hub, e.Degree = p.shown(under, hub), most
+			e.Node = cmp.Or(e.Node, e.Hub)
+		}
+		return nil, 0, e
 	}
 	own.Indices = make([]int32, 0, edges)
 	o.data.SetLen(p.base.Edges(), edges)
-	added := fresh.EdgeData()
+	added, twice := fresh.EdgeData(), false
 	for _, i := range rows {
-		known, _ := p.base.Row(touched[i])
+		var known sample.Row
+		if _, isNew := o.news[touched[i]]; !isNew {
+			known, _ = under.Row(touched[i])
+		}
+		placeOf := func(s int32) int32 {
+			if known.IDs != nil {
+				return known.IDs[s]
+			}
+			return s
+		}
 		from := 0
 		take := func(to int) { // the known edges up to number to
+			if from == to {
+				return
+			}
 			at := len(own.Indices)
 			for _, s := range known.Sources[from:to] {
-				own.Indices = append(own.Indices, p.place(s))
+				own.Indices = append(own.Indices, placeOf(s))
 			}
-			o.data.CopyRange(at, &p.base.edges, int(known.At)+from, int(known.At)+to)
+			o.data.CopyRange(at, known.Edges, int(known.At)+from, int(known.At)+to)
 			from = to
 		}
 		for e := fresh.Indptr[i]; e < fresh.Indptr[i+1]; e++ {
 			source := touched[fresh.Indices[e]]
-			to, _ := slices.BinarySearchFunc(known.Sources[from:], source, func(s, want int32) int { return int(p.place(s)) - int(want) })
+			to, ok := slices.BinarySearchFunc(known.Sources[from:], source, func(s, want int32) int { return int(placeOf(s)) - int(want) })
+			twice = twice || ok
 			take(from + to)
 			own.Indices = append(own.Indices, source)
 			o.data.CopyRange(len(own.Indices)-1, &added, int(e), int(e+1))
@@ -236,6 +282,111 @@ func (p *Predictor) overlaid(nodes []addedNode, fresh *graphops.Graph, touched [
 		take(len(known.Sources))
 		own.Indptr = append(own.Indptr, int64(len(own.Indices)))
 	}
-	o.own, o.both = own, []sample.RowArray{p.base.arrays[0], {Sources: own.Indices, Edges: &o.data}}
-	return o, nil
+	o.own = own
+	if twice {
+		if merged, err = o.merge(slices.ContainsFunc(rows, func(i int) bool {
+			r, _ := under.Row(touched[i])
+			return hasEqual(r)
+		})); err != nil {
+			return nil, 0, err
+		}
+	}
+	o.both = append(slices.Clone(under.both[:1:1]), under.both[1:]...)
+	o.both = append(o.both, sample.RowArray{Sources: o.own.Indices, Edges: &o.data})
+	return o, merged, nil
+}
+
+// hasEqual reports whether a row has two edges that the conversion of a dataset makes one, unless it keeps them.
+func hasEqual(r sample.Row) bool {
+	for i := 1; i < len(r.Sources); i++ {
+		a, b := r.At+int64(i)-1, r.At+int64(i)
+		if e := r.Edges; r.Sources[i-1] == r.Sources[i] && (e.Types == nil || e.Types[a] == e.Types[b]) && (e.Times == nil || e.Times[a] == e.Times[b]) {
+			return true
+		}
+	}
+	return false
+}
+
+// merge puts equal edges of own into the order of a dataset's, and makes them one unless they are kept.
+// It returns how many were left out.
+func (o *overlay) merge(keep bool) (merged int, err error) {
+	places := make([]int32, len(o.at)) // by row
+	for place, row := range o.at {
+		places[row] = place
+	}
+	all := slices.Concat(places, o.own.Indices)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	local := func(place int32) int32 {
+		i, _ := slices.BinarySearch(all, place)
+		return int32(i)
+	}
+	src, dst := make([]int32, len(o.own.Indices)), make([]int32, len(o.own.Indices))
+	for row, place := range places {
+		at := local(place)
+		for e := o.own.Indptr[row]; e < o.own.Indptr[row+1]; e++ {
+			src[e], dst[e] = local(o.own.Indices[e]), at
+		}
+	}
+	g, err := graphops.FromEdgesWith(len(all), src, dst, o.data, graphops.BuildOptions{KeepDuplicates: keep, Threads: 1})
+	if err != nil {
+		return 0, bad("%w", err)
+	}
+	own, from := &graphops.Graph{Indptr: []int64{0}}, g.EdgeData()
+	merged = len(o.own.Indices) - len(g.Indices)
+	if merged > 0 && from.Features != nil {
+		return 0, bad("%d of the new edges are in %s already, and the features of equal edges are averaged over edges that are not known any more; leave them out, or append them by tables.Append", merged, o.p.in.Name())
+	}
+	o.data = graphops.EdgeData{}
+	o.data.SetLen(o.Edges(), len(g.Indices))
+	for _, place := range places {
+		at := local(place)
+		lo, hi := g.Indptr[at], g.Indptr[at+1]
+		o.data.CopyRange(len(own.Indices), &from, int(lo), int(hi))
+		for _, s := range g.Indices[lo:hi] {
+			own.Indices = append(own.Indices, all[s])
+		}
+		own.Indptr = append(own.Indptr, int64(len(own.Indices)))
+	}
+	o.own = own
+	return merged, nil
+}
+
+// flat is the overlay of o and what is below it as one, on the dataset.
+func (o *overlay) flat() *overlay {
+	if o.below == nil || o.below.own == nil {
+		f := *o
+		f.below = nil
+		return &f
+	}
+	below := o.below
+	f := &overlay{
+		baseRows: o.baseRows, nodes: slices.Concat(below.nodes, o.nodes), news: map[int32]int{}, at: map[int32]int32{}, total: o.total,
+		first: below.first, own: &graphops.Graph{Indptr: []int64{0}},
+	}
+	for i := range f.nodes {
+		f.news[f.nodes[i].place] = i
+	}
+	places := slices.Collect(maps.Keys(o.at))
+	for place := range below.at {
+		if _, again := o.at[place]; !again {
+			places = append(places, place)
+		}
+	}
+	slices.Sort(places)
+	edges := 0
+	for _, place := range places {
+		r, _ := o.Row(place)
+		edges += len(r.Sources)
+	}
+	f.data.SetLen(o.Edges(), edges)
+	for i, place := range places {
+		r, _ := o.Row(place)
+		f.at[place] = int32(i)
+		f.data.CopyRange(len(f.own.Indices), r.Edges, int(r.At), int(r.At)+len(r.Sources))
+		f.own.Indices = append(f.own.Indices, r.Sources...) // places, as of all rows of overlays
+		f.own.Indptr = append(f.own.Indptr, int64(len(f.own.Indices)))
+	}
+	f.both = []sample.RowArray{o.p.base.arrays[0], {Sources: f.own.Indices, Edges: &f.data}}
+	return f
 }

@@ -28,21 +28,15 @@ func (p *Predictor) Score(ctx context.Context, all []Pair, a Additions) ([]float
 	if p.decoder == nil || p.o.Layer != 0 {
 		return nil, bad("run %s does not predict links, so it has no scores of pairs (or Options.Layer is set); train one by links.Train", p.run)
 	}
-	x := newAdding(p)
+	st := p.now
+	x := newAdding(p, st)
 	o, _, err := x.add(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	srcType, dstType := 0, 0
-	if p.schema != nil {
-		if p.scored == "" {
-			return nil, bad("run %s has not recorded the relation whose edges it scores", p.run)
-		}
-		r, err := p.schema.Relation(p.scored)
-		if err != nil {
-			return nil, bad("the relation of run %s: %w", p.run, err)
-		}
-		srcType, dstType = p.schema.Ends(r)
+	srcType, dstType, _, err := p.scoredEnds()
+	if err != nil {
+		return nil, err
 	}
 	e := pairs.Edges{Src: make([]int32, len(all)), Dst: make([]int32, len(all))}
 	var places []int32
@@ -70,7 +64,7 @@ func (p *Predictor) Score(ctx context.Context, all []Pair, a Additions) ([]float
 		}
 	}
 	h := make([]float32, len(places)*p.cols)
-	if err := p.outputsOf(ctx, o, places, h); err != nil {
+	if err := p.outputsOf(ctx, st, o, places, h); err != nil {
 		return nil, err
 	}
 	return p.decode(o, e, h, src, dst)

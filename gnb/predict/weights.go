@@ -24,6 +24,20 @@ type firstLayers struct {
 // NumLayers implements [nn.Model].
 func (m firstLayers) NumLayers() int { return m.n }
 
+// someLayers is a network of some layers of another one.
+type someLayers struct {
+	m  nn.Model
+	of span
+}
+
+// NumLayers implements [nn.Model].
+func (m someLayers) NumLayers() int { return m.of.to - m.of.from }
+
+// Layer implements [nn.Model].
+func (m someLayers) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tensor {
+	return m.m.Layer(f, m.of.from+i, b, h)
+}
+
 // load builds the run's network and loads its weights.
 func (p *Predictor) load(run *runs.Run) error {
 	file, info, err := run.WeightsFile(p.o.Final)
@@ -117,16 +131,19 @@ func (p *Predictor) readWeights(m nn.Model, info *runs.ModelInfo) error {
 	return nil
 }
 
-// width returns the number of columns of the answers.
-func (p *Predictor) width() (int, error) {
-	cols, f := p.inputCols(), nn.NewFwd(nn.Config{Threads: 1})
-	var err error
+// findWidths finds the numbers of columns of the input and of each layer's rows.
+func (p *Predictor) findWidths() error {
+	f := nn.NewFwd(nn.Config{Threads: 1})
+	p.widths = []int{p.inputCols()}
 	for i := range p.model.NumLayers() {
-		if cols, err = nn.LayerCols(p.model, f, i, cols); err != nil {
-			return 0, fmt.Errorf("predict: the network of run %s: %w", p.run, err)
+		cols, err := nn.LayerCols(p.model, f, i, p.widths[i])
+		if err != nil {
+			return fmt.Errorf("predict: the network of run %s: %w", p.run, err)
 		}
+		p.widths = append(p.widths, cols)
 	}
-	return cols, nil
+	p.cols = p.widths[p.model.NumLayers()]
+	return nil
 }
 
 // inputCols is the number of columns of the network's input.

@@ -1,0 +1,109 @@
+package predict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// computed are the rows of a layer of all nodes, by place. Those of a node change only while no call reads them.
+type computed struct {
+	layer, cols int
+	rows        []float32
+}
+
+func (c *computed) of(place int32) []float32 { return c.rows[int(place)*c.cols:][:c.cols:c.cols] }
+
+// stepPlaces is the number of nodes of a step of precompute. No row depends on it.
+const stepPlaces = 512
+
+// precompute computes the rows of Options.Precompute.
+func (p *Predictor) precompute(ctx context.Context) error {
+	if p.o.Precompute == 0 {
+		return nil
+	}
+	rows, err := p.computeAll(ctx, p.now)
+	if err != nil {
+		return err
+	}
+	p.now.rows = rows
+	return nil
+}
+
+// computeAll computes the rows of layer Options.Precompute of all nodes of a state, layer by layer.
+func (p *Predictor) computeAll(ctx context.Context, st *state) (*computed, error) {
+	var parts [][2]int32 // places, of the nodes that there are
+	for typ := range p.types() {
+		lo, hi := int32(p.first[typ]), int32(p.first[typ]+st.count(typ))
+		for ; lo < hi; lo += stepPlaces {
+			parts = append(parts, [2]int32{lo, min(lo+stepPlaces, hi)})
+		}
+	}
+	workers := 1
+	if p.o.Threads == 1 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	var under *computed
+	for layer := range p.o.Precompute {
+		next := &computed{layer: layer + 1, cols: p.widths[layer+1], rows: make([]float32, p.places()*p.widths[layer+1])}
+		var all sync.WaitGroup
+		var at atomic.Int64
+		failed := make([]error, workers)
+		within, cancel := context.WithCancel(ctx)
+		for w := range workers {
+			all.Go(func() {
+				places := make([]int32, 0, stepPlaces)
+				for i := at.Add(1) - 1; i < int64(len(parts)) && within.Err() == nil; i = at.Add(1) - 1 {
+					lo, hi := parts[i][0], parts[i][1]
+					places = places[:0]
+					for v := lo; v < hi; v++ {
+						places = append(places, v)
+					}
+					if err := p.rowsOf(within, span{layer, layer + 1}, under, st.over, places, next.rows[int(lo)*next.cols:int(hi)*next.cols]); err != nil {
+						failed[w] = err
+						cancel()
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		cancel()
+		for _, err := range append(failed, ctx.Err()) {
+			if err != nil && (ctx.Err() != nil || !errors.Is(err, context.Canceled)) {
+				return nil, fmt.Errorf("predict: computing layer %d of all nodes: %w", layer+1, inside{err})
+			}
+		}
+		under = next
+	}
+	return under, nil
+}
+
+// refresh computes the rows of layer Options.Precompute that the additions of next, which come after those of st, can change: by place,
+// or all of them again if they are many.
+func (p *Predictor) refresh(ctx context.Context, st, next *state) (some map[int32][]float32, all *computed, err error) {
+	if next.out == nil {
+		next.out = &outEdges{p.g}
+		if !p.in.Meta.Undirected || p.schema != nil {
+			next.out.g = p.g.Reverse(p.o.Threads)
+		}
+	}
+	places := next.changed(st, p.o.Precompute)
+	if len(places) > next.over.total/8 {
+		all, err = p.computeAll(ctx, next)
+		return nil, all, err
+	}
+	cols := st.rows.cols
+	out := make([]float32, len(places)*cols)
+	if err := p.rowsOf(ctx, span{0, p.o.Precompute}, nil, next.over, places, out); err != nil {
+		return nil, nil, err
+	}
+	some = make(map[int32][]float32, len(places))
+	for i, place := range places {
+		some[place] = out[i*cols : (i+1)*cols]
+	}
+	return some, nil, nil
+}

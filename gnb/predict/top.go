@@ -1,0 +1,227 @@
+package predict
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops/pairs"
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+// Ranked is a node that [Predictor.Top] returns, with its score.
+type Ranked struct {
+	ID    string  `json:"id"`
+	Score float32 `json:"score"`
+}
+
+// TopQuery says what [Predictor.Top] ranks.
+type TopQuery struct {
+	// ID is the source of the edges: a known node, or one of Additions.
+	ID string `json:"id"`
+	// K is the number of targets, 10 if it is 0.
+	K int `json:"k,omitempty"`
+	// Known also ranks targets to which the source has an edge (of the relation) already.
+	Known bool `json:"known,omitempty"`
+	// Additions are new nodes and edges as for [Predictor.New]. They change the embedding of the source, and not those of the targets.
+	Additions
+}
+
+const (
+	defaultTop = 10
+	maxTop     = 1 << 16
+)
+
+// Top returns the targets with the highest scores of an edge from a node, by a run that predicts links: an exact ranking of all nodes
+// of the type that the edges lead to, of equal scores the first in the order of the dataset. The node itself is none of them. There are
+// fewer than K if no more are left. Without new edges the ranking and the scores are those of links.Recommend.
+//
+// It needs the embeddings of all nodes, [Options].Precompute at the last layer, and is refused without them, and for a decoder that
+// reads the graph around a pair. Cost: a score of each target.
+func (p *Predictor) Top(ctx context.Context, q TopQuery) ([]Ranked, error) {
+	leave, err := p.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	st := p.now
+	switch _, around := p.decoder.(pairs.GraphDecoder); {
+	case p.decoder == nil || p.o.Layer != 0:
+		return nil, bad("run %s does not predict links, so it ranks no targets (or Options.Layer is set); train one by links.Train", p.run)
+	case around:
+		return nil, bad("the decoder of run %s reads the graph around each pair, and a ranking of all nodes here rests on their embeddings alone; take links.Recommend (gnb infer)", p.run)
+	case st.rows == nil || st.rows.layer != p.model.NumLayers():
+		return nil, bad("a ranking needs the embeddings of all nodes; open the predictor with Options.Precompute %d (--precompute %d)", p.model.NumLayers(), p.model.NumLayers())
+	case q.K < 0 || q.K > maxTop:
+		return nil, bad("a ranking of %d targets is asked for; at most %d can be, and 0 means %d", q.K, maxTop, defaultTop)
+	case q.K == 0:
+		q.K = defaultTop
+	}
+	srcType, dstType, relation, err := p.scoredEnds()
+	if err != nil {
+		return nil, err
+	}
+	x := newAdding(p, st)
+	o, _, err := x.add(ctx, q.Additions)
+	if err != nil {
+		return nil, err
+	}
+	from, err := x.end(srcType, q.ID)
+	if err != nil {
+		return nil, at(err, "the source of the ranking")
+	}
+	place := int32(p.first[srcType] + from.number)
+	rank, err := p.ranking(ctx, st, o, place, dstType)
+	if err != nil {
+		return nil, err
+	}
+	// Whether there is an edge is asked of those at the top alone; the more are known, the more have to be ranked.
+	for n := q.K; ; n *= 4 {
+		ids, scores, err := rank(n)
+		if err != nil {
+			return nil, err
+		}
+		all := len(ids) < n
+		if !q.Known {
+			ids, scores = without(ids, scores, func(target int32) bool { return joined(o, place, target, relation) })
+		}
+		if len(ids) < q.K && !all {
+			continue
+		}
+		out := make([]Ranked, 0, min(q.K, len(ids)))
+		for i := range min(q.K, len(ids)) {
+			_, number := p.typeOf(ids[i])
+			out = append(out, Ranked{st.idOf(dstType, number), scores[i]})
+		}
+		return out, nil
+	}
+}
+
+// scoredEnds are the types of the ends of the edges that the run scores, and their relation; -1 without types.
+func (p *Predictor) scoredEnds() (src, dst, relation int, err error) {
+	switch {
+	case p.schema == nil:
+		return 0, 0, -1, nil
+	case p.scored == "":
+		return 0, 0, 0, bad("run %s has not recorded the relation whose edges it scores", p.run)
+	}
+	r, err := p.schema.Relation(p.scored)
+	if err != nil {
+		return 0, 0, 0, bad("the relation of run %s: %w", p.run, err)
+	}
+	src, dst = p.schema.Ends(r)
+	return src, dst, r, nil
+}
+
+// targets are the places of the nodes of a type, of the state p.now. The caller has entered.
+func (p *Predictor) targets(st *state, typ int) []int32 {
+	p.sparing.Lock()
+	defer p.sparing.Unlock()
+	if p.candidates == nil {
+		p.candidates = make([]int32, st.count(typ))
+		for i := range p.candidates {
+			p.candidates[i] = int32(p.first[typ] + i)
+		}
+	}
+	return p.candidates
+}
+
+// ranking returns a function that ranks the n best targets of the source at a place.
+func (p *Predictor) ranking(ctx context.Context, st *state, o *overlay, place int32, dstType int) (func(n int) ([]int32, []float32, error), error) {
+	all := p.targets(st, dstType)
+	h, cols := st.rows.rows, p.cols
+	if o == st.over {
+		return func(n int) ([]int32, []float32, error) {
+			n = min(n, len(all))
+			t, err := pairs.TopK(p.decoder, h, cols, []int32{place}, pairs.TopOptions{K: max(n, 1), Candidates: all, Threads: p.o.Threads})
+			if err != nil {
+				return nil, nil, fmt.Errorf("predict: ranking: %w", err)
+			}
+			ids, scores := t.Of(0)
+			return ids, scores, ctx.Err()
+		}, nil
+	}
+	// The source has a row of its own, at the end of a copy of the targets' rows in chunks.
+	row := make([]float32, cols)
+	if err := p.outputsOf(ctx, st, o, []int32{place}, row); err != nil {
+		return nil, err
+	}
+	const chunk = 1 << 13
+	part, local := make([]float32, 0, (chunk+1)*cols), make([]int32, chunk)
+	for i := range local {
+		local[i] = int32(i)
+	}
+	return func(n int) (ids []int32, scores []float32, err error) {
+		for lo := 0; lo < len(all); lo += chunk {
+			some := all[lo:min(lo+chunk, len(all))]
+			if i, found := slices.BinarySearch(some, place); found { // itself
+				some = slices.Delete(slices.Clone(some), i, i+1)
+			}
+			if len(some) == 0 {
+				continue
+			}
+			part = part[:0]
+			for _, target := range some {
+				part = append(part, st.rows.of(target)...)
+			}
+			part = append(part, row...)
+			t, err := pairs.TopK(p.decoder, part, cols, []int32{int32(len(some))}, pairs.TopOptions{K: min(n, len(some)), Candidates: local[:len(some)], Threads: p.o.Threads})
+			if err != nil {
+				return nil, nil, fmt.Errorf("predict: ranking: %w", err)
+			}
+			at, s := t.Of(0)
+			for i := range at {
+				ids, scores = append(ids, some[at[i]]), append(scores, s[i])
+			}
+			ids, scores = best(ids, scores, n)
+			if err := ctx.Err(); err != nil {
+				return nil, nil, err
+			}
+		}
+		return ids, scores, nil
+	}, nil
+}
+
+// best returns the n best, of equal scores the smaller place first.
+func best(ids []int32, scores []float32, n int) ([]int32, []float32) {
+	order := make([]int, len(ids))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		switch {
+		case scores[a] > scores[b]:
+			return -1
+		case scores[a] < scores[b]:
+			return 1
+		}
+		return int(ids[a]) - int(ids[b])
+	})
+	order = order[:min(n, len(order))]
+	byID, byScore := make([]int32, len(order)), make([]float32, len(order))
+	for i, k := range order {
+		byID[i], byScore[i] = ids[k], scores[k]
+	}
+	return byID, byScore
+}
+
+func without(ids []int32, scores []float32, drop func(int32) bool) (left []int32, of []float32) {
+	for i, id := range ids {
+		if !drop(id) {
+			left, of = append(left, id), append(of, scores[i])
+		}
+	}
+	return left, of
+}
+
+// joined reports whether there is an edge of a relation, any for -1.
+func joined(rows sample.Rows, from, to int32, relation int) bool {
+	r, _ := rows.Row(to)
+	lo, hi := loops(&r, from)
+	for i := lo; i < hi; i++ {
+		if relation < 0 || r.Edges == nil || r.Edges.Types == nil || int(r.Edges.Types[r.At+int64(i)]) == relation {
+			return true
+		}
+	}
+	return false
+}
