@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -40,6 +41,9 @@ type Options struct {
 	// Reload opens the predictor that answers after a request for POST /v1/reload; nil means that there is no such request. The server
 	// closes the one before.
 	Reload func(ctx context.Context) (*predict.Predictor, error)
+	// Additions allows POST /v1/edges, which keeps new nodes and edges: [InMemory] until the server ends, or in a file of this name,
+	// whose additions a server makes again when it starts. "" refuses them.
+	Additions string
 	// Connections is the number of connections that are open at a time; 0 means 1024.
 	Connections int
 }
@@ -62,13 +66,17 @@ type Server struct {
 	why   chan struct{} // one for each explanation that is computed: they take no more than half of the slots
 	queue chan struct{} // one for each request that waits or is computed
 
-	reloads sync.Mutex // one at a time
+	reloads sync.Mutex          // one at a time
+	adds    sync.Mutex          // one at a time, and none during a reload
+	log     []predict.Additions // all that was added, in order
+	file    *os.File            // of additions; nil without one
 
 	mu sync.RWMutex
 	p  *predict.Predictor
 }
 
-// New returns a server that answers by p. The caller closes what [Server.Use] returns, with nil after the server has ended.
+// New returns a server that answers by p, to which it makes the additions of Options.Additions. The caller closes the server, and what
+// [Server.Use] returns, with nil after the server has ended.
 func New(p *predict.Predictor, o Options) (*Server, error) {
 	if p == nil {
 		return nil, errors.New("answer: New needs a predictor (predict.Open)")
@@ -78,6 +86,9 @@ func New(p *predict.Predictor, o Options) (*Server, error) {
 	}
 	s := &Server{o: o, p: p, slots: make(chan struct{}, o.Calls), why: make(chan struct{}, max(1, o.Calls/2)), queue: make(chan struct{}, o.Waiting+o.Calls)}
 	s.stats = newCounters(s)
+	if err := s.readAdditions(context.Background()); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return s, nil
 }
 

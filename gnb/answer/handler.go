@@ -86,7 +86,11 @@ func (s *Server) Handler() http.Handler {
 	})
 	add("POST /v1/new", s.added)
 	add("POST /v1/scores", s.scores)
+	add("POST /v1/top", s.top)
 	add("POST /v1/explain", s.explained)
+	if s.o.Additions != "" {
+		add("POST /v1/edges", s.kept)
+	}
 	add("GET /v1/model", func(context.Context, *http.Request) (any, error) {
 		var about map[string]any
 		err := s.with(func(p *predict.Predictor) error {
@@ -99,7 +103,14 @@ func (s *Server) Handler() http.Handler {
 		add("POST /v1/reload", func(ctx context.Context, _ *http.Request) (any, error) {
 			s.reloads.Lock()
 			defer s.reloads.Unlock()
+			s.adds.Lock() // what is kept meanwhile would be missing
+			defer s.adds.Unlock()
 			p, err := s.o.Reload(ctx)
+			if err == nil {
+				if err = s.replay(ctx, p); err != nil {
+					err = errors.Join(err, p.Close())
+				}
+			}
 			if err != nil {
 				return nil, fmt.Errorf("answer: not reloaded, the run before answers on: %w", err)
 			}
@@ -267,6 +278,20 @@ func (s *Server) scores(ctx context.Context, r *http.Request) (any, error) {
 	return s.alone(ctx, func(p *predict.Predictor) (any, error) {
 		scores, err := p.Score(ctx, q.Pairs, q.Additions)
 		return map[string]any{"scores": scores}, err
+	})
+}
+
+func (s *Server) top(ctx context.Context, r *http.Request) (any, error) {
+	var q predict.TopQuery
+	if err := read(r, &q); err != nil {
+		return nil, err
+	}
+	if q.K > s.o.MaxNodes {
+		return nil, s.count(q.K, "targets")
+	}
+	return s.alone(ctx, func(p *predict.Predictor) (any, error) {
+		top, err := p.Top(ctx, q)
+		return map[string]any{"targets": top}, err
 	})
 }
 

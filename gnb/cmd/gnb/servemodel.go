@@ -20,7 +20,8 @@ var serveModelCommand = cli.Command{Name: "serve-model", Summary: "answer reques
 const serveModelHelp = `
 Answers for single nodes by a trained run, RUN or the last one, over HTTP with JSON, until an interrupt or SIGTERM; then it
 finishes what it is answering and ends. It answers on the dataset that the run was trained on, or on --dataset. GET /openapi.json describes
-the requests: nodes of the dataset, new nodes with raw columns and edges, scores of pairs, explanations. POST
+the requests: nodes of the dataset, new nodes with raw columns and edges, scores of pairs, the best
+targets of a node (--precompute), explanations. With --additions, POST /v1/edges keeps new nodes and edges. POST
 /v1/reload reads RUN again, or the last run, and answers by it without a failed request. Beyond this machine it needs a certificate (--tls-cert,
 --tls-key) and a token (GNB_TOKEN or GNB_TOKEN_FILE), or --insecure.`
 
@@ -36,6 +37,9 @@ func runServeModel(ctx context.Context, args []string, out *cli.Output) (err err
 	fs.Var(&fanouts, "fanout", "neighbours per hop: `10,10` (default all)")
 	fs.BoolVar(&p.Final, "final", false, "use the final weights instead of the best ones")
 	fs.IntVar(&p.MaxEdges, "max-edges", 0, "edges of a node's neighbourhood (default 4194304)")
+	fs.IntVar(&p.Precompute, "precompute", 0, "`layer` whose rows of all nodes are computed first")
+	fs.IntVar(&p.MaxNew, "max-new", 0, "new nodes of a type (default 4096)")
+	fs.StringVar(&o.Additions, "additions", "", "`file` that keeps POST /v1/edges, or memory (default refused)")
 	fs.IntVar(&p.Threads, "threads", 1, "threads per call; 0 means all CPUs")
 	fs.BoolVar(&o.Insecure, "insecure", false, "answer other machines without certificate or token")
 	fs.IntVar(&o.Calls, "calls", 0, "requests computed at once (default all CPUs)")
@@ -86,7 +90,7 @@ func runServeModel(ctx context.Context, args []string, out *cli.Output) (err err
 	if err != nil {
 		return errors.Join(err, of.Close())
 	}
-	defer func() { err = errors.Join(err, s.Use(nil).Close()) }()
+	defer func() { err = errors.Join(err, s.Close(), s.Use(nil).Close()) }()
 	l, err := cli.Listen(ctx, "listen", *listen)
 	if err != nil {
 		return err
