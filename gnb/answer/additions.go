@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 
 	"github.com/graphnb/graphnb/gnb/predict"
@@ -18,9 +17,9 @@ import (
 const InMemory = "memory"
 
 // kept keeps nodes and edges.
-func (s *Server) kept(ctx context.Context, r *http.Request) (any, error) {
+func (s *Server) kept(ctx context.Context, body io.Reader) (any, error) {
 	var q predict.Additions
-	if err := read(r, &q); err != nil {
+	if err := read(body, &q); err != nil {
 		return nil, err
 	}
 	if n := len(q.Nodes) + len(q.Edges); n > s.o.MaxNodes {

@@ -122,12 +122,16 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	l = netutil.LimitListener(l, s.o.Connections)
 	if c := s.o.Certificate; c != nil {
-		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*c}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*c}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
 	}
 	server := &http.Server{
 		Handler: s.Handler(), MaxHeaderBytes: 32 << 10, IdleTimeout: 30 * time.Second,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: s.o.Timeout + 5*time.Second, WriteTimeout: 2*s.o.Timeout + 10*time.Second,
 	}
+	server.Protocols = new(http.Protocols)
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	select {

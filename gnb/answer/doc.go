@@ -1,5 +1,5 @@
-// Package answer answers requests for predictions over HTTP: for nodes of a dataset, for new nodes with their raw columns and edges,
-// and for pairs of nodes. Its answers have the bits of gnb.Infer.
+// Package answer answers requests for predictions over HTTP and gRPC: for nodes of a dataset, for new nodes with their raw columns and edges,
+// and for pairs of nodes; it ranks the targets of a node, and keeps nodes and edges that are sent. Its answers have the bits of gnb.Infer.
 //
 // # Basics
 //
@@ -12,7 +12,7 @@
 //	curl 'http://127.0.0.1:7800/v1/nodes?id=c17'
 //	curl http://127.0.0.1:7800/v1/new -d '{"nodes": [{"id": "n1", "columns": {"plan": "pro"}}], "edges": [{"source": "n1", "target": "c17"}]}'
 //
-// GET /openapi.json describes all of them.
+// GET /openapi.json describes all of them, and GET /answer.proto the same calls over gRPC, which the same port answers.
 //
 // # Requests that wait
 //

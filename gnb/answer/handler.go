@@ -68,66 +68,95 @@ func problemOf(err error) *problem {
 	return is(http.StatusInternalServerError, "internal")
 }
 
-// Handler returns the server's handler of HTTP requests, for a program that has more of them.
+// do is a call: it reads its request as JSON from body.
+type do func(ctx context.Context, body io.Reader) (any, error)
+
+// calls are the calls of the server by the last part of their paths.
+func (s *Server) calls() map[string]do {
+	all := map[string]do{
+		"nodes": func(ctx context.Context, body io.Reader) (any, error) {
+			var q struct {
+				IDs []string `json:"ids"`
+			}
+			if err := read(body, &q); err != nil {
+				return nil, err
+			}
+			return s.known(ctx, q.IDs)
+		},
+		"new": s.added, "scores": s.scores, "top": s.top, "explain": s.explained,
+	}
+	if s.o.Additions != "" {
+		all["edges"] = s.kept
+	}
+	if s.o.Reload != nil {
+		all["reload"] = s.reload
+	}
+	return all
+}
+
+// Handler returns the server's handler of HTTP requests and of gRPC calls, for a program that has more of them. gRPC needs a server with
+// HTTP/2, as [Server.Serve] has it: without TLS, http.Server's Protocols with SetUnencryptedHTTP2.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
+	for name, do := range s.calls() {
+		pattern := "POST /v1/" + name
+		mux.Handle(pattern, s.call(pattern, func(ctx context.Context, r *http.Request) (any, error) { return do(ctx, r.Body) }))
+	}
 	add := func(pattern string, do func(ctx context.Context, r *http.Request) (any, error)) {
 		mux.Handle(pattern, s.call(pattern, do))
 	}
 	add("GET /v1/nodes", func(ctx context.Context, r *http.Request) (any, error) { return s.known(ctx, r.URL.Query()["id"]) })
-	add("POST /v1/nodes", func(ctx context.Context, r *http.Request) (any, error) {
-		var q struct {
-			IDs []string `json:"ids"`
-		}
-		if err := read(r, &q); err != nil {
-			return nil, err
-		}
-		return s.known(ctx, q.IDs)
-	})
-	add("POST /v1/new", s.added)
-	add("POST /v1/scores", s.scores)
-	add("POST /v1/top", s.top)
-	add("POST /v1/explain", s.explained)
-	if s.o.Additions != "" {
-		add("POST /v1/edges", s.kept)
-	}
-	add("GET /v1/model", func(context.Context, *http.Request) (any, error) {
-		var about map[string]any
-		err := s.with(func(p *predict.Predictor) error {
-			about = map[string]any{"model": p.String(), "kind": p.Kind(), "columns": p.Columns(), "notices": p.Notices()}
-			return nil
-		})
-		return about, err
-	})
-	if s.o.Reload != nil {
-		add("POST /v1/reload", func(ctx context.Context, _ *http.Request) (any, error) {
-			s.reloads.Lock()
-			defer s.reloads.Unlock()
-			s.adds.Lock() // what is kept meanwhile would be missing
-			defer s.adds.Unlock()
-			p, err := s.o.Reload(ctx)
-			if err == nil {
-				if err = s.replay(ctx, p); err != nil {
-					err = errors.Join(err, p.Close())
-				}
-			}
-			if err != nil {
-				return nil, fmt.Errorf("answer: not reloaded, the run before answers on: %w", err)
-			}
-			return map[string]any{"model": p.String()}, s.Use(p).Close()
-		})
-	}
+	add("GET /v1/model", func(context.Context, *http.Request) (any, error) { return s.about() })
 	mux.Handle("GET /metrics", s.authorized(s.stats.handler()))
 	mux.Handle("GET /openapi.json", s.authorized(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(openAPI) // a client that has gone does not read it
+	})))
+	mux.Handle("GET /answer.proto", s.authorized(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = w.Write(protoText) // a client that has gone does not read it
 	})))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		write(w, refuse(http.StatusNotFound, "request", "there is nothing at %s %s; GET /openapi.json lists what there is", r.Method, r.URL.Path), nil)
 	})
 	// A page of another site must not make a browser on this machine ask.
-	return http.NewCrossOriginProtection().Handler(mux)
+	pages, calls := http.NewCrossOriginProtection().Handler(mux), s.grpc()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+			calls.ServeHTTP(w, r)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
+}
+
+// about says what the server answers.
+func (s *Server) about() (any, error) {
+	var about map[string]any
+	err := s.with(func(p *predict.Predictor) error {
+		about = map[string]any{"model": p.String(), "kind": p.Kind(), "columns": p.Columns(), "notices": p.Notices()}
+		return nil
+	})
+	return about, err
+}
+
+// reload replaces the predictor.
+func (s *Server) reload(ctx context.Context, _ io.Reader) (any, error) {
+	s.reloads.Lock()
+	defer s.reloads.Unlock()
+	s.adds.Lock() // what is kept meanwhile would be missing
+	defer s.adds.Unlock()
+	p, err := s.o.Reload(ctx)
+	if err == nil {
+		if err = s.replay(ctx, p); err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("answer: not reloaded, the run before answers on: %w", err)
+	}
+	return map[string]any{"model": p.String()}, s.Use(p).Close()
 }
 
 // call makes a handler of a function.
@@ -145,16 +174,22 @@ func (s *Server) call(pattern string, do func(ctx context.Context, r *http.Reque
 // authorized refuses requests without the token.
 func (s *Server) authorized(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if t := s.o.Token; t != "" {
-			got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-			if !ok || subtle.ConstantTimeCompare([]byte(got), []byte(t)) != 1 {
-				write(w, refuse(http.StatusUnauthorized, "unauthorized", "the request has no token, or another one than this server's; send the header Authorization: Bearer TOKEN"), nil)
-				s.stats.refused.Inc()
-				return
-			}
+		if err := s.allows(r.Header.Get("Authorization")); err != nil {
+			write(w, err, nil)
+			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// allows returns an error for a request without the token, by its header Authorization.
+func (s *Server) allows(header string) error {
+	got, ok := strings.CutPrefix(header, "Bearer ")
+	if s.o.Token == "" || ok && subtle.ConstantTimeCompare([]byte(got), []byte(s.o.Token)) == 1 {
+		return nil
+	}
+	s.stats.refused.Inc()
+	return refuse(http.StatusUnauthorized, "unauthorized", "the request has no token, or another one than this server's; send the header Authorization: Bearer TOKEN")
 }
 
 // write writes a value, or an error, and returns the status.
@@ -184,8 +219,8 @@ func write(w http.ResponseWriter, err error, value any) int {
 }
 
 // read decodes the body, which must have no other fields.
-func read(r *http.Request, v any) error {
-	d := json.NewDecoder(r.Body)
+func read(body io.Reader, v any) error {
+	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
 	if err == nil && d.More() {
@@ -253,9 +288,9 @@ func (s *Server) alone(ctx context.Context, do func(p *predict.Predictor) (any, 
 	return v, err
 }
 
-func (s *Server) added(ctx context.Context, r *http.Request) (any, error) {
+func (s *Server) added(ctx context.Context, body io.Reader) (any, error) {
 	var q predict.Additions
-	if err := read(r, &q); err != nil {
+	if err := read(body, &q); err != nil {
 		return nil, err
 	}
 	if err := s.count(len(q.Nodes), "nodes"); err != nil {
@@ -264,12 +299,12 @@ func (s *Server) added(ctx context.Context, r *http.Request) (any, error) {
 	return s.alone(ctx, func(p *predict.Predictor) (any, error) { return p.New(ctx, q) })
 }
 
-func (s *Server) scores(ctx context.Context, r *http.Request) (any, error) {
+func (s *Server) scores(ctx context.Context, body io.Reader) (any, error) {
 	var q struct {
 		Pairs []predict.Pair `json:"pairs"`
 		predict.Additions
 	}
-	if err := read(r, &q); err != nil {
+	if err := read(body, &q); err != nil {
 		return nil, err
 	}
 	if err := s.count(len(q.Pairs), "pairs"); err != nil {
@@ -281,9 +316,9 @@ func (s *Server) scores(ctx context.Context, r *http.Request) (any, error) {
 	})
 }
 
-func (s *Server) top(ctx context.Context, r *http.Request) (any, error) {
+func (s *Server) top(ctx context.Context, body io.Reader) (any, error) {
 	var q predict.TopQuery
-	if err := read(r, &q); err != nil {
+	if err := read(body, &q); err != nil {
 		return nil, err
 	}
 	if q.K > s.o.MaxNodes {
@@ -298,13 +333,13 @@ func (s *Server) top(ctx context.Context, r *http.Request) (any, error) {
 // mostExplained is the number of nodes, and of edges, of an explanation that are sent: those with the largest scores.
 const mostExplained = 1000
 
-func (s *Server) explained(ctx context.Context, r *http.Request) (any, error) {
+func (s *Server) explained(ctx context.Context, body io.Reader) (any, error) {
 	var q struct {
 		ID     string         `json:"id"`
 		Method explain.Method `json:"method"`
 		Output string         `json:"output"`
 	}
-	if err := read(r, &q); err != nil {
+	if err := read(body, &q); err != nil {
 		return nil, err
 	}
 	select {

@@ -15,10 +15,10 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
-var serveModelCommand = cli.Command{Name: "serve-model", Summary: "answer requests for a trained run's predictions over HTTP", Run: runServeModel}
+var serveModelCommand = cli.Command{Name: "serve-model", Summary: "answer requests for a trained run's predictions over HTTP and gRPC", Run: runServeModel}
 
 const serveModelHelp = `
-Answers for single nodes by a trained run, RUN or the last one, over HTTP with JSON, until an interrupt or SIGTERM; then it
+Answers for single nodes by a trained run, RUN or the last one, over HTTP with JSON and over gRPC, until an interrupt or SIGTERM; then it
 finishes what it is answering and ends. It answers on the dataset that the run was trained on, or on --dataset. GET /openapi.json describes
 the requests: nodes of the dataset, new nodes with raw columns and edges, scores of pairs, the best
 targets of a node (--precompute), explanations. With --additions, POST /v1/edges keeps new nodes and edges. POST
