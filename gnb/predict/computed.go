@@ -86,9 +86,8 @@ func (p *Predictor) computeAll(ctx context.Context, st *state) (*computed, error
 // or all of them again if they are many.
 func (p *Predictor) refresh(ctx context.Context, st, next *state) (some map[int32][]float32, all *computed, err error) {
 	if next.out == nil {
-		next.out = &outEdges{p.g}
-		if !p.in.Meta.Undirected || p.schema != nil {
-			next.out.g = p.g.Reverse(p.o.Threads)
+		if next.out, err = p.source.outEdges(p.o.Threads); err != nil {
+			return nil, nil, err
 		}
 	}
 	places := next.changed(st, p.o.Precompute)

@@ -39,5 +39,6 @@
 //
 // # Caveats
 //
-// The dataset must be in this process, with its graph: neither divided into parts nor at servers. Computing is on the CPU.
+// A dataset in parts must have all of them on this machine or at servers; from servers, Open copies the edges, and calls ask for features.
+// Nodes then have no ids but their numbers. Computing is on the CPU.
 package predict

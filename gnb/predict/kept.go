@@ -17,11 +17,8 @@ type state struct {
 	over *overlay
 	ids  []map[string]int // by type: the numbers of kept nodes among those of the type
 	rows *computed        // nil without Options.Precompute
-	out  *outEdges        // made by the first Add that needs it
+	out  *graphops.Graph  // the edges of the dataset by source, made by the first Add that needs them
 }
-
-// outEdges are the edges of the dataset by source.
-type outEdges struct{ g *graphops.Graph }
 
 // kept is the number of kept nodes of a type.
 func (s *state) kept(typ int) int { return len(s.ids[typ]) }
@@ -167,7 +164,7 @@ func (s *state) changed(before *state, layers int) []int32 {
 		edge = nil
 		for _, place := range from {
 			if v := p.node(place); v >= 0 {
-				for _, to := range s.out.g.InNeighbors(v) {
+				for _, to := range s.out.InNeighbors(v) {
 					reach(p.place(to))
 				}
 			}

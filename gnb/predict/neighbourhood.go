@@ -30,7 +30,8 @@ type Neighbourhood struct {
 	Space  *tensor.Space // of X
 	Graph  int           // the number of nodes of the dataset
 
-	p *Predictor
+	p     *Predictor
+	types map[int64]uint16 // of edges, by their positions
 }
 
 // NeighbourNode is a node of a neighbourhood.
@@ -88,12 +89,16 @@ func (p *Predictor) Neighbourhood(ctx context.Context, id string, use func(n *Ne
 		if n, cols := len(blocks[0].SrcIDs()), p.inputCols(); n*cols > mostInput {
 			return bad("the neighbourhood of node %s has %d nodes of %d features, and at most %d numbers are taken at once for an explanation; bound the neighbours of each hop (Options.Fanouts, --fanout)", id, n, cols, mostInput)
 		}
-		return use(s.neighbourhood(id, blocks))
+		n, err := s.neighbourhood(id, blocks)
+		if err != nil {
+			return err
+		}
+		return use(n)
 	})
 }
 
 // neighbourhood describes the blocks of one node.
-func (s *pass) neighbourhood(id string, blocks []*graphops.Block) *Neighbourhood {
+func (s *pass) neighbourhood(id string, blocks []*graphops.Block) (*Neighbourhood, error) {
 	p, ids := s.p, blocks[0].SrcIDs()
 	n := &Neighbourhood{
 		Run: p.run, Dataset: p.in.Name(), ID: id, Kind: p.kind, Columns: p.columns, Threads: p.o.Threads,
@@ -103,7 +108,11 @@ func (s *pass) neighbourhood(id string, blocks []*graphops.Block) *Neighbourhood
 		typ, _ := p.typeOf(ids[0])
 		n.Columns = p.classNames(typ)
 	}
-	n.X = make([]float32, len(ids)*n.Cols)
+	s.find(ids)
+	if err := s.gather(ids); err != nil {
+		return nil, err
+	}
+	n.X, n.types = slices.Clone(s.x), map[int64]uint16{}
 	hop := 0
 	for i, at := range ids {
 		for hop < len(blocks) && i >= within(blocks, hop) {
@@ -111,44 +120,57 @@ func (s *pass) neighbourhood(id string, blocks []*graphops.Block) *Neighbourhood
 		}
 		typ, _ := p.typeOf(at)
 		n.Nodes = append(n.Nodes, NeighbourNode{p.shown(s.o, at), p.typeName(typ), hop, at})
-		v := p.node(at)
-		if v < 0 {
-			copy(n.X[i*n.Cols:], s.o.added(at).x)
-		} else {
-			s.row(n.X[i*n.Cols:(i+1)*n.Cols], v)
-		}
-		p.scale(n.X[i*n.Cols:(i+1)*n.Cols], v)
 	}
-	return n
-}
-
-// scale divides the row of a node by the root mean square of its stored elements if the network does that with sparse features
-// ([nn.ModelConfig].ScaleInput), which X has as dense ones.
-func (p *Predictor) scale(row []float32, v int32) {
-	if !p.sizes.ScaleInput || p.learned != nil || p.ds.Features != nil || p.ds.SparseFeatures == nil {
-		return
-	}
-	var values []float32
-	if v >= 0 {
-		_, values = p.ds.SparseFeatures.Row(int(v))
-	} else { // a new node stores what is not 0
-		for _, x := range row {
-			if x != 0 {
-				values = append(values, x)
+	for _, b := range blocks {
+		types := b.OwnEdges().Types
+		for e, pos := range b.EdgePos() {
+			if types != nil {
+				n.types[pos] = types[e]
 			}
 		}
 	}
-	squares := 0.0
-	for _, x := range values {
-		squares += float64(x) * float64(x)
+	if err := s.scale(n.X, n.Cols); err != nil {
+		return nil, err
 	}
-	if squares == 0 {
-		return
+	return n, nil
+}
+
+// scale divides the rows x of the nodes that find has found by the root mean square of their stored elements if the network does that with
+// sparse features ([nn.ModelConfig].ScaleInput), which x has as dense ones.
+func (s *pass) scale(x []float32, cols int) error {
+	p := s.p
+	if !p.sizes.ScaleInput || p.learned != nil || !p.source.sparse() {
+		return nil
 	}
-	by := float32(1 / math.Sqrt(squares/float64(len(values))))
-	for c := range row {
-		row[c] *= by
+	stored, err := s.sparseRows(s.ids)
+	if err != nil {
+		return err
 	}
+	for i, v := range s.ids {
+		row := x[i*cols : (i+1)*cols]
+		var values []float32
+		if v >= 0 {
+			_, values = stored(i)
+		} else { // a new node stores what is not 0
+			for _, x := range row {
+				if x != 0 {
+					values = append(values, x)
+				}
+			}
+		}
+		squares := 0.0
+		for _, x := range values {
+			squares += float64(x) * float64(x)
+		}
+		if squares == 0 {
+			continue
+		}
+		by := float32(1 / math.Sqrt(squares/float64(len(values))))
+		for c := range row {
+			row[c] *= by
+		}
+	}
+	return nil
 }
 
 // within returns the number of nodes that are at most hop hops away.
@@ -176,11 +198,11 @@ func (n *Neighbourhood) FeatureNames(typ string) (names []string) {
 
 // Relation names the relation of the edge at a position of the graph, "" without types.
 func (n *Neighbourhood) Relation(pos int64) string {
-	g := n.p.g
-	if g.EdgeTypes == nil || pos >= int64(len(g.EdgeTypes)) || g.Schema == nil {
-		return ""
+	typ, ok := n.types[pos]
+	if s := n.p.schema; ok && s != nil {
+		return s.Relations[typ].Name
 	}
-	return g.Schema.Relations[g.EdgeTypes[pos]].Name
+	return ""
 }
 
 // Number returns the number in the unit of its target that x, in output column k, stands for.

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops"
-	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/simd"
 )
@@ -180,11 +179,10 @@ func (p *Predictor) newType(i int, n Node) (int, error) {
 // features sets the input rows of the new nodes of a type.
 func (x *adding) features(ctx context.Context, typ int, members []int, all []Node) error {
 	p := x.p
-	given := dataset.NodeFeatures{Dense: p.in.Features, Sparse: p.in.SparseFeatures}
+	width := p.in.FeatureDim()
 	if p.in.NodeFeatures != nil {
-		given = p.in.NodeFeatures[typ]
+		width = p.in.NodeFeatures[typ].Cols()
 	}
-	width := given.Cols()
 	var rows []int // members with columns
 	for _, i := range members {
 		n := &all[i]
@@ -368,7 +366,7 @@ func (x *adding) plainEdge(i int, e *Edge, relation int) error {
 		x.data.Times[i] = *e.Time
 	}
 	width := 0
-	if f := p.base.edges.Features; f != nil {
+	if f := p.base.arrays[0].Edges.Features; f != nil {
 		if width = f.Cols; shape.Typed {
 			width = f.Width(relation)
 		}

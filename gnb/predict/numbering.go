@@ -20,9 +20,9 @@ type numbering struct {
 	of     []int32          // by node of the dataset its place; nil: the place is the node
 }
 
-func (n *numbering) number(g *graphops.Graph, room int) error {
-	n.room, n.old = room, []int{0, g.NumNodes()}
-	if s := g.Schema; s != nil {
+func (n *numbering) number(nodes int, s *graphops.Schema, room int) error {
+	n.room, n.old = room, []int{0, nodes}
+	if s != nil {
 		n.old = s.Starts()
 		n.schema = &graphops.Schema{Relations: s.Relations}
 		for _, t := range s.Nodes {
@@ -34,10 +34,10 @@ func (n *numbering) number(g *graphops.Graph, room int) error {
 		n.first[t] = start + t*room
 	}
 	if n.places() > math.MaxInt32 {
-		return fmt.Errorf("predict: %d nodes and room for %d new ones of each type are more than ids of 32 bits; set a smaller Options.MaxNew", g.NumNodes(), room)
+		return fmt.Errorf("predict: %d nodes and room for %d new ones of each type are more than ids of 32 bits; set a smaller Options.MaxNew", nodes, room)
 	}
 	if n.types() > 1 {
-		n.of = make([]int32, g.NumNodes())
+		n.of = make([]int32, nodes)
 		for t := range n.types() {
 			part, shift := n.of[n.old[t]:n.old[t+1]], int32(n.first[t])
 			parallel.For(0, len(part), 1<<16, func(lo, hi int) {

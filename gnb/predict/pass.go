@@ -260,7 +260,10 @@ func (s *pass) compute(places []int32, out []float32) error {
 	}
 	defer release()
 	s.f.Reset(nn.Config{Threads: s.p.o.Threads})
-	x := s.input(blocks[0])
+	x, err := s.input(blocks[0])
+	if err != nil {
+		return err
+	}
 	y, err := nn.TryForward(s.model, s.f, blocks, x)
 	if err != nil {
 		return fmt.Errorf("predict: the network of run %s: %w", s.p.run, err)
@@ -293,7 +296,7 @@ func (s *pass) sample(places []int32) (blocks []*graphops.Block, release func(),
 }
 
 // input gathers the rows that the first layer reads.
-func (s *pass) input(b *graphops.Block) *nn.Tensor {
+func (s *pass) input(b *graphops.Block) (*nn.Tensor, error) {
 	p, ids, sp := s.p, b.SrcIDs(), tensor.SrcSpace(b)
 	if s.under != nil {
 		cols := s.under.cols
@@ -301,65 +304,135 @@ func (s *pass) input(b *graphops.Block) *nn.Tensor {
 		for i, at := range ids {
 			copy(s.x[i*cols:(i+1)*cols], s.under.of(at))
 		}
-		return s.f.Input(len(ids), cols, s.x, sp)
+		return s.f.Input(len(ids), cols, s.x, sp), nil
 	}
-	s.ids, s.fresh = slices.Grow(s.ids[:0], len(ids))[:len(ids)], s.fresh[:0]
-	for i, at := range ids {
-		if s.ids[i] = p.node(at); s.ids[i] < 0 {
+	s.find(ids)
+	if p.learned == nil && p.source.sparse() {
+		if err := s.gatherSparse(ids); err != nil {
+			return nil, err
+		}
+		return s.f.SparseInput(s.sparse.Rows, p.inputCols(), s.sparse.Indptr, s.sparse.Indices, s.sparse.Values, sp), nil
+	}
+	if err := s.gather(ids); err != nil {
+		return nil, err
+	}
+	return s.f.Input(len(ids), p.inputCols(), s.x, sp), nil
+}
+
+// find sets s.ids to the nodes at places, and s.fresh to the new ones of them.
+func (s *pass) find(places []int32) {
+	s.ids, s.fresh = slices.Grow(s.ids[:0], len(places))[:len(places)], s.fresh[:0]
+	for i, at := range places {
+		if s.ids[i] = s.p.node(at); s.ids[i] < 0 {
 			s.fresh = append(s.fresh, int32(i))
 		}
 	}
-	cols := p.inputCols()
-	if p.learned == nil && p.ds.Features == nil && p.ds.SparseFeatures != nil {
-		s.gatherSparse(ids)
-		return s.f.SparseInput(s.sparse.Rows, cols, s.sparse.Indptr, s.sparse.Indices, s.sparse.Values, sp)
-	}
-	s.x = slices.Grow(s.x[:0], len(ids)*cols)[:len(ids)*cols]
-	if p.learned == nil && p.ds.Features != nil && p.ds.Nodes() > 0 {
+}
+
+// gather sets s.x to the dense input rows of places, which find has found.
+func (s *pass) gather(places []int32) error {
+	p, cols := s.p, s.p.inputCols()
+	s.x = slices.Grow(s.x[:0], len(places)*cols)[:len(places)*cols]
+	switch {
+	case p.learned != nil:
+		if err := s.gatherLearned(cols); err != nil {
+			return err
+		}
+	case p.ds.Nodes() == 0:
+	case p.source.sparse():
+		clear(s.x)
+		if err := s.scatter(s.ids, func(i int) []float32 { return s.x[i*cols : (i+1)*cols] }); err != nil {
+			return err
+		}
+	case cols > 0:
 		for _, i := range s.fresh {
 			s.ids[i] = 0 // its row is overwritten below
 		}
-		p.ds.Features.Gather(s.x, s.ids, p.o.Threads)
-	} else {
-		for i, v := range s.ids {
-			if v >= 0 {
-				s.row(s.x[i*cols:(i+1)*cols], v)
-			}
+		if err := p.source.dense(s.ctx, s.x, s.ids, p.o.Threads); err != nil {
+			return err
+		}
+		for _, i := range s.fresh {
+			s.ids[i] = -1
 		}
 	}
 	for _, i := range s.fresh {
-		copy(s.x[int(i)*cols:(int(i)+1)*cols], s.o.added(ids[i]).x)
+		copy(s.x[int(i)*cols:(int(i)+1)*cols], s.o.added(places[i]).x)
 	}
-	return s.f.Input(len(ids), cols, s.x, sp)
+	return nil
 }
 
-// row writes the input row of node v of the dataset.
-func (s *pass) row(to []float32, v int32) {
+// gatherLearned sets s.x to learned rows, and to features for the nodes of types that have those.
+func (s *pass) gatherLearned(cols int) error {
 	p := s.p
-	if p.learned != nil {
+	var rest []int32 // nodes with features
+	var at []int     // their rows
+	clear(s.x)
+	for i, v := range s.ids {
+		if v < 0 {
+			continue
+		}
 		if row := p.learned.of(v); row != nil {
-			copy(to, row)
-			return
+			copy(s.x[i*cols:(i+1)*cols], row)
+		} else {
+			rest, at = append(rest, v), append(at, i)
 		}
 	}
-	clear(to)
-	switch ds := p.ds; {
-	case ds.Features != nil:
-		ds.Features.Gather(to, []int32{v}, 1)
-	case ds.SparseFeatures != nil:
-		columns, values := ds.SparseFeatures.Row(int(v))
+	to := func(i int) []float32 { return s.x[at[i]*cols : (at[i]+1)*cols] }
+	switch {
+	case len(rest) == 0 || p.ds.FeatureDim() == 0:
+	case p.source.sparse():
+		return s.scatter(rest, to)
+	default:
+		x := make([]float32, len(rest)*cols)
+		if err := p.source.dense(s.ctx, x, rest, p.o.Threads); err != nil {
+			return err
+		}
+		for i := range rest {
+			copy(to(i), x[i*cols:(i+1)*cols])
+		}
+	}
+	return nil
+}
+
+// scatter writes the sparse features of nodes to dense rows of zeros; -1 is no node.
+func (s *pass) scatter(nodes []int32, to func(i int) []float32) error {
+	row, err := s.sparseRows(nodes)
+	if err != nil {
+		return err
+	}
+	for i, v := range nodes {
+		if v < 0 {
+			continue
+		}
+		columns, values := row(i)
 		for k, c := range columns {
-			if to[c] = 1; values != nil {
-				to[c] = values[k]
+			if to(i)[c] = 1; values != nil {
+				to(i)[c] = values[k]
 			}
 		}
 	}
+	return nil
 }
 
-// gatherSparse sets s.sparse to the rows of places.
-func (s *pass) gatherSparse(places []int32) {
-	x, m := s.p.ds.SparseFeatures, &s.sparse
-	m.Rows, m.Cols = len(places), x.Cols
+// sparseRows returns the sparse features of nodes, of which -1 is none.
+func (s *pass) sparseRows(nodes []int32) (row func(i int) (columns []int32, values []float32), err error) {
+	if len(s.fresh) > 0 {
+		nodes = slices.Clone(nodes)
+		for i := range nodes {
+			nodes[i] = max(nodes[i], 0) // the row is not read
+		}
+	}
+	return s.p.source.sparseRows(s.ctx, nodes)
+}
+
+// gatherSparse sets s.sparse to the rows of places, which find has found.
+func (s *pass) gatherSparse(places []int32) error {
+	m := &s.sparse
+	row, err := s.sparseRows(s.ids)
+	if err != nil {
+		return err
+	}
+	m.Rows, m.Cols = len(places), s.p.inputCols()
 	m.Indptr, m.Indices = append(m.Indptr[:0], 0), m.Indices[:0]
 	if m.Values == nil {
 		m.Values = []float32{}
@@ -373,7 +446,7 @@ func (s *pass) gatherSparse(places []int32) {
 				}
 			}
 		} else {
-			columns, values := x.Row(int(v))
+			columns, values := row(i)
 			m.Indices = append(m.Indices, columns...)
 			if values == nil {
 				values = slices.Repeat([]float32{1}, len(columns))
@@ -382,4 +455,5 @@ func (s *pass) gatherSparse(places []int32) {
 		}
 		m.Indptr = append(m.Indptr, int64(len(m.Indices)))
 	}
+	return nil
 }

@@ -105,7 +105,7 @@ type Predictor struct {
 	run     string
 	ds      *dataset.Dataset // with its features in the order and the width of the run's
 	in      *dataset.Dataset // as it was given: with the columns of its tables
-	g       *graphops.Graph
+	source  *source
 	o       Options
 	weights string
 	sizes   nn.ModelConfig
@@ -142,9 +142,9 @@ type Predictor struct {
 //
 // It returns an error for a run or a dataset that package predict cannot answer with, in the words of [gnb.Infer].
 //
-// Cost: reading the weights. Beyond that nothing grows with the graph, with four exceptions: a dataset in a directory that
-// was never checked is checked; edges of weight 0 are looked for; types with features of different widths get one width; and a graph with
-// types takes 4 bytes a node. The original ids of the nodes are read by the first call that needs them.
+// Cost: reading the weights. Beyond that nothing grows with the graph, with these exceptions: a dataset in a directory that
+// was never checked is checked; edges of weight 0 are looked for; types with features of different widths get one width; a graph with
+// types takes 4 bytes a node; edges of parts at servers are copied; and Options.Precompute. The original ids of the nodes are read by the first call that needs them.
 func Open(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Predictor, error) {
 	entry.Enter()
 	if run == nil || ds == nil {
@@ -158,32 +158,40 @@ func Open(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Pred
 	if p.ds, err = feed.AsTrained(ctx, "predict", p.run, run.Config.FeatureNames, ds, o.Quiet, &p.said); err != nil {
 		return nil, err
 	}
-	if p.ds.Graph == nil {
-		return nil, fmt.Errorf("predict: %s; predictions of single nodes need the graph in this process", p.ds.WhyNoGraph())
-	}
 	if p.ds, _, err = p.ds.WithoutZeroWeights(); err != nil {
 		return nil, err
 	}
-	p.g = p.ds.Graph
-	if err := p.number(p.g, cmp.Or(o.MaxNew, defaultMaxNew)); err != nil {
+	if p.source, err = openSource(p.ds); err != nil {
 		return nil, err
+	}
+	if err = p.open(ctx, run); err != nil {
+		return nil, errors.Join(err, p.source.close())
+	}
+	return p, nil
+}
+
+// open prepares answers from p.source.
+func (p *Predictor) open(ctx context.Context, run *runs.Run) error {
+	if err := p.number(p.ds.Nodes(), p.ds.Schema(), cmp.Or(p.o.MaxNew, defaultMaxNew)); err != nil {
+		return err
 	}
 	p.base = newBaseRows(p)
 	if err := p.load(run); err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.outputs(run); err != nil {
-		return nil, err
+		return err
 	}
-	p.order = orders(ds, run.Config.FeatureNames, p.schema)
+	p.order = orders(p.in, run.Config.FeatureNames, p.schema)
 	if p.in.Dir() != "" {
+		var err error
 		p.tables, err = tables.NewEncoder(p.in)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+			return err
 		}
 	}
 	p.now = &state{p: p, over: p.plain(), ids: make([]map[string]int, p.types())}
-	return p, p.precompute(ctx)
+	return p.precompute(ctx)
 }
 
 // check returns an error for a run that this package has no answers of, and for options that are out of range.
@@ -309,7 +317,7 @@ func (p *Predictor) Close() error {
 	clear(p.passes)
 	p.sparing.Unlock()
 	p.now.rows = nil
-	return nil
+	return p.source.close()
 }
 
 // enter begins a call; leave ends it.

@@ -20,33 +20,50 @@ var (
 // baseRows are the in-edges of the dataset's nodes, by places.
 type baseRows struct {
 	p      *Predictor
-	edges  graphops.EdgeData
+	rows   sample.Rows // by the numbers of nodes
 	arrays []sample.RowArray
+	total  int64 // edges
 }
 
 func newBaseRows(p *Predictor) *baseRows {
-	b := &baseRows{p: p, edges: p.g.EdgeData()}
-	b.arrays = []sample.RowArray{{Sources: p.g.Indices, IDs: p.of, Edges: &b.edges}}
+	b := &baseRows{p: p, rows: p.source.rows, total: p.ds.Edges()}
+	for _, a := range b.rows.Arrays() {
+		switch {
+		case p.of == nil:
+		case a.IDs == nil:
+			a.IDs = p.of
+		default:
+			places := make([]int32, len(a.IDs))
+			for i, v := range a.IDs {
+				places[i] = p.of[v]
+			}
+			a.IDs = places
+		}
+		b.arrays = append(b.arrays, a)
+	}
 	return b
 }
 
 // Edges implements [sample.Rows].
-func (b *baseRows) Edges() graphops.EdgeShape { return b.edges.Shape() }
+func (b *baseRows) Edges() graphops.EdgeShape { return b.rows.Edges() }
 
 // Arrays implements [sample.Rows].
 func (b *baseRows) Arrays() []sample.RowArray { return b.arrays }
 
 // Find implements [sample.Rows].
 func (b *baseRows) Find(places []int32, out []sample.Place) int {
-	for i, at := range places {
+	if b.p.of == nil { // a place is a node, and new ones are no nodes of the dataset
+		return b.rows.Find(places, out)
+	}
+	nodes := make([]int32, 0, len(places))
+	for _, at := range places {
 		v := b.p.node(at)
 		if v < 0 {
-			return i
+			break
 		}
-		lo, hi := b.p.g.Indptr[v], b.p.g.Indptr[v+1]
-		out[i] = sample.Place{N: int32(hi - lo), At: lo, First: lo}
+		nodes = append(nodes, v)
 	}
-	return len(places)
+	return b.rows.Find(nodes, out)
 }
 
 // Row implements [sample.Rows].
@@ -196,7 +213,7 @@ func loops(r *sample.Row, place int32) (lo, hi int) {
 
 // plain is the dataset without new nodes.
 func (p *Predictor) plain() *overlay {
-	return &overlay{baseRows: p.base, both: p.base.arrays, first: int64(len(p.g.Indices)), total: p.g.NumNodes()}
+	return &overlay{baseRows: p.base, both: p.base.arrays, first: p.base.total, total: p.ds.Nodes()}
 }
 
 // overlaid makes the overlay of new nodes, and of edges between places whose data have the shape of the dataset's, on that of under.
@@ -291,8 +308,7 @@ func (p *Predictor) overlaid(under *overlay, nodes []addedNode, fresh *graphops.
 			return nil, 0, err
 		}
 	}
-	o.both = append(slices.Clone(under.both[:1:1]), under.both[1:]...)
-	o.both = append(o.both, sample.RowArray{Sources: o.own.Indices, Edges: &o.data})
+	o.both = append(slices.Clone(under.both), sample.RowArray{Sources: o.own.Indices, Edges: &o.data})
 	return o, merged, nil
 }
 
@@ -387,6 +403,6 @@ func (o *overlay) flat() *overlay {
 		f.own.Indices = append(f.own.Indices, r.Sources...) // places, as of all rows of overlays
 		f.own.Indptr = append(f.own.Indptr, int64(len(f.own.Indices)))
 	}
-	f.both = []sample.RowArray{o.p.base.arrays[0], {Sources: f.own.Indices, Edges: &f.data}}
+	f.both = append(slices.Clone(o.p.base.arrays), sample.RowArray{Sources: f.own.Indices, Edges: &f.data})
 	return f
 }
