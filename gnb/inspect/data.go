@@ -31,6 +31,7 @@ type Data struct {
 	GraphSizes *dataset.GraphSizes // of a dataset of many graphs
 	Duplicates *dataset.Duplicates // nil without features
 
+	elsewhere bool // labels and features are in parts or at servers
 	// For the picture.
 	classNames []string
 	degrees    []float64 // nodes with 0, 1, 2 to 3, 4 to 7, … in-edges
@@ -111,6 +112,7 @@ func (d *Data) read(ctx context.Context, ds *gnb.Dataset) (err error) {
 			return err
 		}
 	}
+	d.elsewhere = ds.Meta.Parts != nil
 	d.addTargets(of, d.Rows)
 	if ds.EdgeAnswers != nil {
 		d.addTargets(ds.EdgeAnswers, "edges")
@@ -248,6 +250,9 @@ func (d *Data) String() string {
 	}
 	if d.Duplicates != nil {
 		s.WriteString(describeDuplicates(d.Duplicates))
+	}
+	if d.elsewhere {
+		s.WriteString("  labels and features are in parts or at servers, so homophily, classes, equal features and leaks are not read\n")
 	}
 	return s.String()
 }

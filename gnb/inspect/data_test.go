@@ -13,6 +13,8 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/datasets"
+	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/internal/testkit/dividedtest"
 )
 
 // The picture of a dataset shows what its text says: degrees, homophily, classes by split, and of many graphs their sizes and targets.
@@ -62,5 +64,17 @@ func TestDataWithUnknownNumbers(t *testing.T) {
 	}
 	if _, err := d.Figure().PNG(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Of a dataset in parts, nothing is said of features and labels, which are not here.
+func TestDataInParts(t *testing.T) {
+	ds := dividedtest.Parts(t, dataset.Karate(), divided.Options{})
+	d, err := inspect.DataOf(t.Context(), ds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := d.String(); d.Duplicates != nil || strings.Contains(text, "all 0") || !strings.Contains(text, "are not read") || !strings.Contains(text, "in-degree") {
+		t.Errorf("duplicates %v, and\n%s", d.Duplicates, text)
 	}
 }

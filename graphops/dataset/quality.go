@@ -170,7 +170,7 @@ func (d *Dataset) Duplicates(ctx context.Context) (*Duplicates, error) {
 	if d.Graphs != nil {
 		of, n, what = d.Graphs, d.NumGraphs(), "graphs"
 		row = d.graphBytes
-	} else if d.FeatureDim() == 0 || d.Features != nil && d.Features.F32 == nil && d.Features.F16 == nil {
+	} else if d.FeatureDim() == 0 || d.Features != nil && d.Features.F32 == nil && d.Features.F16 == nil || d.Features == nil && d.SparseFeatures == nil && d.NodeFeatures == nil {
 		return nil, nil
 	}
 	hashes := make([]uint64, n)
