@@ -9,13 +9,50 @@ import (
 	"sync/atomic"
 )
 
-// computed are the rows of a layer of all nodes, by place. Those of a node change only while no call reads them.
+// computed are the rows of a layer of all nodes, by place. Those of a node change while no call reads them ([Predictor.read]).
 type computed struct {
 	layer, cols int
 	rows        []float32
 }
 
 func (c *computed) of(place int32) []float32 { return c.rows[int(place)*c.cols:][:c.cols:c.cols] }
+
+// errStale is the error of a call that would read rows that have changed since it began. It begins again.
+var errStale = errors.New("the rows are those of another state")
+
+// state returns the current state.
+func (p *Predictor) state() *state {
+	p.states.RLock()
+	defer p.states.RUnlock()
+	return p.current
+}
+
+// read allows to read the rows of a state until free is called, unless they have changed.
+func (p *Predictor) read(st *state) (free func(), err error) {
+	if st.own {
+		return func() {}, nil
+	}
+	p.states.RLock()
+	if p.current != st {
+		p.states.RUnlock()
+		return nil, errStale
+	}
+	return p.states.RUnlock, nil
+}
+
+// call makes a call by the current state.
+func (p *Predictor) call(do func(st *state) error) error {
+	leave, err := p.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for {
+		if err := do(p.state()); !errors.Is(err, errStale) {
+			return err
+		}
+	}
+}
 
 // stepPlaces is the number of nodes of a step of precompute. No row depends on it.
 const stepPlaces = 512
@@ -25,11 +62,11 @@ func (p *Predictor) precompute(ctx context.Context) error {
 	if p.o.Precompute == 0 {
 		return nil
 	}
-	rows, err := p.computeAll(ctx, p.now)
+	rows, err := p.computeAll(ctx, p.current)
 	if err != nil {
 		return err
 	}
-	p.now.rows = rows
+	p.current.rows = rows
 	return nil
 }
 
@@ -49,6 +86,10 @@ func (p *Predictor) computeAll(ctx context.Context, st *state) (*computed, error
 	var under *computed
 	for layer := range p.o.Precompute {
 		next := &computed{layer: layer + 1, cols: p.widths[layer+1], rows: make([]float32, p.places()*p.widths[layer+1])}
+		var below *state
+		if under != nil {
+			below = &state{p: p, rows: under, own: true}
+		}
 		var all sync.WaitGroup
 		var at atomic.Int64
 		failed := make([]error, workers)
@@ -62,7 +103,7 @@ func (p *Predictor) computeAll(ctx context.Context, st *state) (*computed, error
 					for v := lo; v < hi; v++ {
 						places = append(places, v)
 					}
-					if err := p.rowsOf(within, span{layer, layer + 1}, under, st.over, places, next.rows[int(lo)*next.cols:int(hi)*next.cols]); err != nil {
+					if err := p.rowsOf(within, span{layer, layer + 1}, below, st.over, places, next.rows[int(lo)*next.cols:int(hi)*next.cols]); err != nil {
 						failed[w] = err
 						cancel()
 						return

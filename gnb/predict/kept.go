@@ -2,22 +2,26 @@ package predict
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
-// state is what answers rest on: the dataset with what [Predictor.Add] has kept, and rows computed beforehand. It does not change.
+// state is what answers rest on: the dataset with what [Predictor.Add] has kept, and rows computed beforehand. Nothing of it changes but the rows.
 type state struct {
 	p    *Predictor
 	over *overlay
 	ids  []map[string]int // by type: the numbers of kept nodes among those of the type
 	rows *computed        // nil without Options.Precompute
+	own  bool             // no other state shares rows
 	out  *graphops.Graph  // the edges of the dataset by source, made by the first Add that needs them
+
+	listed sync.Once
+	list   []int32 // of targets
 }
 
 // kept is the number of kept nodes of a type.
@@ -47,7 +51,7 @@ type Added struct {
 //
 // With [Options].Precompute the rows of all nodes that the additions can change are computed again: those within as many hops as the
 // layers, along the edges. The first call then takes 4 bytes per edge for the edges by source, unless the graph is undirected. Calls in
-// progress end with what was there before; the next ones wait for a moment while the rows are replaced.
+// progress answer as before or as after it.
 //
 // Errors are those of [Predictor.New], and nothing is added then. Options.MaxNew bounds the new nodes of all calls together. Cost: a copy
 // of all that was added so far, with the in-edges of its nodes, and the refreshed neighbourhoods.
@@ -58,30 +62,28 @@ func (p *Predictor) Add(ctx context.Context, a Additions) (*Added, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := p.now
+	defer leave()
+	st := p.state()
 	next, r, err := p.add(ctx, st, a)
-	var rows map[int32][]float32
-	if err == nil && st.rows != nil && next.over != st.over {
-		var all *computed
-		if rows, all, err = p.refresh(ctx, st, next); all != nil {
-			next.rows, r.Refreshed = all, next.over.total
-		}
-	}
-	leave()
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil, fmt.Errorf("predict: %w", ErrClosed)
+	var rows map[int32][]float32
+	if st.rows != nil {
+		var all *computed
+		if rows, all, err = p.refresh(ctx, st, next); err != nil {
+			return nil, err
+		}
+		if r.Refreshed = len(rows); all != nil {
+			next.rows, r.Refreshed = all, next.over.total
+		}
 	}
+	p.states.Lock()
+	defer p.states.Unlock()
 	for place, row := range rows {
 		copy(st.rows.of(place), row)
 	}
-	r.Refreshed += len(rows)
-	p.now = next
-	p.candidates = nil
+	p.current = next
 	return r, nil
 }
 

@@ -59,7 +59,8 @@ func (p *Predictor) Neighbourhood(ctx context.Context, id string, use func(n *Ne
 		return err
 	}
 	defer leave()
-	typ, number, err := p.now.find(id)
+	st := p.state()
+	typ, number, err := st.find(id)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (p *Predictor) Neighbourhood(ctx context.Context, id string, use func(n *Ne
 			spare.put(s)
 		}
 	}()
-	s.o, s.ctx = p.now.over, ctx
+	s.o, s.ctx = st.over, ctx
 	s.rows.Reset(s.o)
 	return mapped.Guard(func() error {
 		blocks, release, err := s.sample([]int32{place})

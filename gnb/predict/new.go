@@ -61,7 +61,7 @@ func (p *Predictor) New(ctx context.Context, a Additions) (*Answers, error) {
 		return nil, err
 	}
 	defer leave()
-	st := p.now
+	st := p.state()
 	o, said, err := newAdding(p, st).add(ctx, a)
 	if err != nil {
 		return nil, err

@@ -14,30 +14,24 @@ import (
 // from 0. In a dataset with types an id that several types have, or that looks like it, is written TYPE:ID. Row i of the answers is that of ids[i].
 //
 // An unknown id is an error of kind [ErrUnknownNode], a neighbourhood that is too large a [*LimitError].
-func (p *Predictor) Nodes(ctx context.Context, ids ...string) (*Answers, error) {
-	leave, err := p.enter()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	places := make([]int32, len(ids))
-	for i, id := range ids {
-		typ, number, err := p.now.find(id)
-		if err != nil {
-			return nil, err
+func (p *Predictor) Nodes(ctx context.Context, ids ...string) (a *Answers, err error) {
+	err = p.call(func(st *state) (err error) {
+		places := make([]int32, len(ids))
+		for i, id := range ids {
+			typ, number, err := st.find(id)
+			if err != nil {
+				return err
+			}
+			places[i] = int32(p.first[typ] + number)
 		}
-		places[i] = int32(p.first[typ] + number)
-	}
-	return p.answer(ctx, p.now, p.now.over, places, ids)
+		a, err = p.answer(ctx, st, st.over, places, ids)
+		return err
+	})
+	return a, err
 }
 
 // Numbered answers for nodes of the dataset by their numbers, without a look at ids.
-func (p *Predictor) Numbered(ctx context.Context, nodes ...int32) (*Answers, error) {
-	leave, err := p.enter()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
+func (p *Predictor) Numbered(ctx context.Context, nodes ...int32) (a *Answers, err error) {
 	places, ids := make([]int32, len(nodes)), make([]string, len(nodes))
 	for i, v := range nodes {
 		if v < 0 || int(v) >= p.ds.Nodes() {
@@ -45,7 +39,11 @@ func (p *Predictor) Numbered(ctx context.Context, nodes ...int32) (*Answers, err
 		}
 		places[i], ids[i] = p.place(v), strconv.Itoa(int(v))
 	}
-	return p.answer(ctx, p.now, p.now.over, places, ids)
+	err = p.call(func(st *state) (err error) {
+		a, err = p.answer(ctx, st, st.over, places, ids)
+		return err
+	})
+	return a, err
 }
 
 // answer computes the rows of places and makes answers of them.

@@ -26,9 +26,9 @@ type pass struct {
 	p      *Predictor
 	span   span
 	model  nn.Model
-	cols   int       // of the rows that it computes
-	under  *computed // the rows of layer span.from; nil for the input
-	o      *overlay  // of the call
+	cols   int      // of the rows that it computes
+	under  *state   // that has the rows of layer span.from; nil for the input
+	o      *overlay // of the call
 	ctx    context.Context
 	rows   *sample.Answerer // of o
 	picker sample.Picker
@@ -176,8 +176,13 @@ func (p *Predictor) outputsOf(ctx context.Context, st *state, o *overlay, places
 		return p.rowsOf(ctx, whole, nil, o, places, out)
 	}
 	if whole.from = st.rows.layer; whole.from < whole.to {
-		return p.rowsOf(ctx, whole, st.rows, o, places, out)
+		return p.rowsOf(ctx, whole, st, o, places, out)
 	}
+	free, err := p.read(st)
+	if err != nil {
+		return err
+	}
+	defer free()
 	for i, at := range places {
 		copy(out[i*p.cols:(i+1)*p.cols], st.rows.of(at))
 	}
@@ -185,7 +190,7 @@ func (p *Predictor) outputsOf(ctx context.Context, st *state, o *overlay, places
 }
 
 // rowsOf computes the rows of layer of.to of the nodes at places, from those of layer of.from.
-func (p *Predictor) rowsOf(ctx context.Context, of span, under *computed, o *overlay, places []int32, out []float32) error {
+func (p *Predictor) rowsOf(ctx context.Context, of span, under *state, o *overlay, places []int32, out []float32) error {
 	spare := p.spareOf(of)
 	s := spare.get()
 	if s == nil {
@@ -299,11 +304,16 @@ func (s *pass) sample(places []int32) (blocks []*graphops.Block, release func(),
 func (s *pass) input(b *graphops.Block) (*nn.Tensor, error) {
 	p, ids, sp := s.p, b.SrcIDs(), tensor.SrcSpace(b)
 	if s.under != nil {
-		cols := s.under.cols
+		cols := s.under.rows.cols
 		s.x = slices.Grow(s.x[:0], len(ids)*cols)[:len(ids)*cols]
-		for i, at := range ids {
-			copy(s.x[i*cols:(i+1)*cols], s.under.of(at))
+		free, err := p.read(s.under)
+		if err != nil {
+			return nil, err
 		}
+		for i, at := range ids {
+			copy(s.x[i*cols:(i+1)*cols], s.under.rows.of(at))
+		}
+		free()
 		return s.f.Input(len(ids), cols, s.x, sp), nil
 	}
 	s.find(ids)

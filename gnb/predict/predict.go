@@ -128,10 +128,11 @@ type Predictor struct {
 
 	adds sync.Mutex // one Add at a time, locked before mu
 
-	mu         sync.RWMutex // read-locked by calls
-	closed     bool
-	now        *state
-	candidates []int32 // of Top; nil: not made since the last Add
+	mu     sync.RWMutex // read-locked by calls
+	closed bool
+
+	states  sync.RWMutex // of current and of its rows
+	current *state
 
 	sparing sync.Mutex
 	passes  map[span]*spare
@@ -190,7 +191,7 @@ func (p *Predictor) open(ctx context.Context, run *runs.Run) error {
 			return err
 		}
 	}
-	p.now = &state{p: p, over: p.plain(), ids: make([]map[string]int, p.types())}
+	p.current = &state{p: p, over: p.plain(), ids: make([]map[string]int, p.types())}
 	return p.precompute(ctx)
 }
 
@@ -316,7 +317,7 @@ func (p *Predictor) Close() error {
 	p.sparing.Lock()
 	clear(p.passes)
 	p.sparing.Unlock()
-	p.now.rows = nil
+	p.current.rows = nil
 	return p.source.close()
 }
 

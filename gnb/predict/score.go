@@ -19,16 +19,18 @@ type Pair struct {
 // the ends are of the types of the relation that the run was trained on. Scores have the bits of links.Score.
 //
 // Cost: the embeddings of the nodes of the pairs, each computed once, and a decoder's score of each pair.
-func (p *Predictor) Score(ctx context.Context, all []Pair, a Additions) ([]float32, error) {
-	leave, err := p.enter()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
+func (p *Predictor) Score(ctx context.Context, all []Pair, a Additions) (scores []float32, err error) {
+	err = p.call(func(st *state) (err error) {
+		scores, err = p.score(ctx, st, all, a)
+		return err
+	})
+	return scores, err
+}
+
+func (p *Predictor) score(ctx context.Context, st *state, all []Pair, a Additions) ([]float32, error) {
 	if p.decoder == nil || p.o.Layer != 0 {
 		return nil, bad("run %s does not predict links, so it has no scores of pairs (or Options.Layer is set); train one by links.Train", p.run)
 	}
-	st := p.now
 	x := newAdding(p, st)
 	o, _, err := x.add(ctx, a)
 	if err != nil {

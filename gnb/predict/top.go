@@ -38,13 +38,15 @@ const (
 //
 // It needs the embeddings of all nodes, [Options].Precompute at the last layer, and is refused without them, and for a decoder that
 // reads the graph around a pair. Cost: a score of each target.
-func (p *Predictor) Top(ctx context.Context, q TopQuery) ([]Ranked, error) {
-	leave, err := p.enter()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	st := p.now
+func (p *Predictor) Top(ctx context.Context, q TopQuery) (ranked []Ranked, err error) {
+	err = p.call(func(st *state) (err error) {
+		ranked, err = p.top(ctx, st, q)
+		return err
+	})
+	return ranked, err
+}
+
+func (p *Predictor) top(ctx context.Context, st *state, q TopQuery) ([]Ranked, error) {
 	switch _, around := p.decoder.(pairs.GraphDecoder); {
 	case p.decoder == nil || p.o.Layer != 0:
 		return nil, bad("run %s does not predict links, so it ranks no targets (or Options.Layer is set); train one by links.Train", p.run)
@@ -113,26 +115,29 @@ func (p *Predictor) scoredEnds() (src, dst, relation int, err error) {
 	return src, dst, r, nil
 }
 
-// targets are the places of the nodes of a type, of the state p.now. The caller has entered.
-func (p *Predictor) targets(st *state, typ int) []int32 {
-	p.sparing.Lock()
-	defer p.sparing.Unlock()
-	if p.candidates == nil {
-		p.candidates = make([]int32, st.count(typ))
-		for i := range p.candidates {
-			p.candidates[i] = int32(p.first[typ] + i)
+// targets are the places of the nodes of a type.
+func (s *state) targets(typ int) []int32 {
+	s.listed.Do(func() {
+		s.list = make([]int32, s.count(typ)) // a run has one type of targets
+		for i := range s.list {
+			s.list[i] = int32(s.p.first[typ] + i)
 		}
-	}
-	return p.candidates
+	})
+	return s.list
 }
 
 // ranking returns a function that ranks the n best targets of the source at a place.
 func (p *Predictor) ranking(ctx context.Context, st *state, o *overlay, place int32, dstType int) (func(n int) ([]int32, []float32, error), error) {
-	all := p.targets(st, dstType)
+	all := st.targets(dstType)
 	h, cols := st.rows.rows, p.cols
 	if o == st.over {
 		return func(n int) ([]int32, []float32, error) {
 			n = min(n, len(all))
+			free, err := p.read(st)
+			if err != nil {
+				return nil, nil, err
+			}
+			defer free()
 			t, err := pairs.TopK(p.decoder, h, cols, []int32{place}, pairs.TopOptions{K: max(n, 1), Candidates: all, Threads: p.o.Threads})
 			if err != nil {
 				return nil, nil, fmt.Errorf("predict: ranking: %w", err)
@@ -160,10 +165,15 @@ func (p *Predictor) ranking(ctx context.Context, st *state, o *overlay, place in
 			if len(some) == 0 {
 				continue
 			}
+			free, err := p.read(st)
+			if err != nil {
+				return nil, nil, err
+			}
 			part = part[:0]
 			for _, target := range some {
 				part = append(part, st.rows.of(target)...)
 			}
+			free()
 			part = append(part, row...)
 			t, err := pairs.TopK(p.decoder, part, cols, []int32{int32(len(some))}, pairs.TopOptions{K: min(n, len(some)), Candidates: local[:len(some)], Threads: p.o.Threads})
 			if err != nil {
