@@ -79,6 +79,7 @@ graphops/hotness
 graphops/kge
 graphops/metrics
 graphops/nn
+graphops/onnx
 graphops/ops
 graphops/optim
 graphops/pairs
