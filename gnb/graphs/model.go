@@ -93,6 +93,24 @@ func (m *Model) pooled(rows *nn.Tensor, u *union, own []float32) *nn.Tensor {
 // answer returns the outputs for graphs of their pooled rows.
 func (m *Model) answer(h *nn.Tensor) *nn.Tensor { return m.Head.Forward(h.Fwd(), h) }
 
+// Graphs computes the outputs for graphs of the rows x of their nodes, in an evaluation: those of graph g are the rows offsets[g] to
+// offsets[g+1]-1, all edges are in b, and own are the features of the graphs, row by row, or nil. Numbers are standardised, as the
+// network computes them. The model keeps the batch until the next call, so it is for one goroutine.
+func (m *Model) Graphs(f *nn.Fwd, b *nn.Block, offsets []int32, x *nn.Tensor, own []float32) *nn.Tensor {
+	u := &union{graphs: make([]int32, len(offsets)-1), offsets: offsets, groups: graphops.Groups(offsets)}
+	for g := range u.graphs {
+		u.graphs[g] = int32(g)
+	}
+	m.at = u
+	for i := range m.NumLayers() {
+		x = m.Layer(f, i, b, x)
+	}
+	if len(own) == 0 {
+		own = nil
+	}
+	return m.answer(m.pooled(x, u, own))
+}
+
 // union is what a batch of graphs carries: its graphs, and the block that pools the rows of their nodes.
 type union struct {
 	graphs  []int32
