@@ -48,6 +48,7 @@ var areas = []area{
 	{"gnb/inspect", "a dataset, and one batch, under the microscope"},
 	{"gnb/answer", "predictions over HTTP"},
 	{"gnb/explain", "why an answer is as it is"},
+	{"gnb/onnx", "networks of runs as ONNX models"},
 	{"gnb/predict", "answers for single nodes, in memory"},
 	{"gnb/report", "how good a model is, and where it errs"},
 	{"gnb/parts", "datasets divided into parts"},
@@ -107,7 +108,7 @@ var drawing = []string{"gnb/internal/boards", "gnb/internal/live", "gnb/internal
 // userAreas lists the areas written like user code: of the module they may import only these packages.
 var (
 	userAreas = []string{"tutorials"}
-	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/graphs", "gnb/numbers", "gnb/tables", "gnb/report", "gnb/explain", "gnb/predict", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
+	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/graphs", "gnb/numbers", "gnb/tables", "gnb/report", "gnb/explain", "gnb/onnx", "gnb/predict", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
 )
 
 // heavy lists modules that package gnb must not reach, with the reason. They are compared with the

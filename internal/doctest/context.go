@@ -24,6 +24,7 @@ var Packages = map[string]string{
 	"numbers":     module + "/gnb/numbers",
 	"answer":      module + "/gnb/answer",
 	"explain":     module + "/gnb/explain",
+	"onnx":        module + "/gnb/onnx",
 	"predict":     module + "/gnb/predict",
 	"graphs":      module + "/gnb/graphs",
 	"budget":      module + "/gnb/budget",

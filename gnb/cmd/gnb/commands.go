@@ -25,6 +25,7 @@ func commands() []cli.Command {
 		inferCommand,
 		predictCommand,
 		explainCommand,
+		onnxCommand,
 		sweepCommand,
 		scalingCommand,
 		setup.Export,

@@ -52,6 +52,7 @@ gnb/links
 gnb/monitor
 gnb/monitor/load
 gnb/numbers
+gnb/onnx
 gnb/parts
 gnb/plan
 gnb/predict
