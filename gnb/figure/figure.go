@@ -82,6 +82,9 @@ func (f *Figure) Histogram(h Histogram) *Figure { return f.add(&h) }
 // HeatMap adds a matrix drawn in shades.
 func (f *Figure) HeatMap(h HeatMap) *Figure { return f.add(&h) }
 
+// Network adds a small graph.
+func (f *Figure) Network(n Network) *Figure { return f.add(&n) }
+
 // copied returns the figure without the slices of its user.
 func (f *Figure) copied() *Figure {
 	c := &Figure{title: f.title, note: f.note}
@@ -146,7 +149,7 @@ func (f *Figure) height() vg.Length {
 func (f *Figure) check() error {
 	switch n := len(f.charts); {
 	case n == 0:
-		return errors.New("figure: the figure has no charts; add one with Scatter, Bars, Lines, Histogram or HeatMap")
+		return errors.New("figure: the figure has no charts; add one with Scatter, Bars, Lines, Histogram, HeatMap or Network")
 	case n > most:
 		return fmt.Errorf("figure: the figure has %d charts and at most %d fit; make several figures", n, most)
 	}

@@ -3,7 +3,6 @@ package boards
 import (
 	"fmt"
 	"image/color"
-	"math"
 	"strings"
 
 	"gonum.org/v1/plot/vg"
@@ -70,50 +69,13 @@ func ShowBatch(b Batch, text string) error {
 // hopColors are the colours of nodes by hop, the seed's first.
 var hopColors = []color.NRGBA{chart.Orange, chart.Blue, chart.Green, chart.Purple, chart.Amber, chart.Sky}
 
-// place puts nodes on circles around the first node, one circle per hop; the children of a node
-// divide its angle in proportion to their numbers of leaves. Positions are within the unit circle.
+// place puts nodes on circles around the first node, one circle per hop.
 func place(nodes []GraphNode, edges [][2]int) []vg.Point {
-	children := make([][]int, len(nodes))
-	parent := make([]int, len(nodes))
-	for i := range parent {
-		parent[i] = -1
-	}
-	for _, e := range edges {
-		if s, d := e[0], e[1]; s != 0 && parent[s] < 0 && nodes[d].Hop == nodes[s].Hop-1 {
-			parent[s] = d
-			children[d] = append(children[d], s)
-		}
-	}
-	hops := 1
+	hops := make([]int, len(nodes))
 	for i, n := range nodes {
-		hops = max(hops, n.Hop)
-		if i > 0 && parent[i] < 0 { // its edge is among those left out
-			children[0] = append(children[0], i)
-		}
+		hops[i] = n.Hop
 	}
-	leaves := make([]float64, len(nodes))
-	for i := len(nodes) - 1; i >= 0; i-- { // children come after their parents
-		for _, c := range children[i] {
-			leaves[i] += leaves[c]
-		}
-		leaves[i] = max(leaves[i], 1)
-	}
-	at := make([]vg.Point, len(nodes))
-	var spread func(i int, from, to float64)
-	spread = func(i int, from, to float64) {
-		r, a := float64(nodes[i].Hop)/float64(hops), (from+to)/2
-		at[i] = vg.Point{X: vg.Length(r * math.Cos(a)), Y: vg.Length(r * math.Sin(a))}
-		each := (to - from) / leaves[i]
-		for _, c := range children[i] {
-			next := from + each*leaves[c]
-			spread(c, from, next)
-			from = next
-		}
-	}
-	if len(nodes) > 0 {
-		spread(0, math.Pi/2, 5*math.Pi/2)
-	}
-	return at
+	return chart.Circles(hops, edges)
 }
 
 // neighborhood draws the nodes and edges sampled around the seed.
