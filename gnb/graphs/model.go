@@ -82,10 +82,18 @@ func (m *Model) Reads() nn.Reads {
 
 // pooled returns the rows of graphs of rows of nodes, with the graphs' own features own [graphs, _] beside them, or nil.
 func (m *Model) pooled(rows *nn.Tensor, u *union, own []float32) *nn.Tensor {
+	if own == nil {
+		return m.pooledWith(rows, u, nil)
+	}
+	return m.pooledWith(rows, u, rows.Fwd().Input(len(u.graphs), len(own)/len(u.graphs), own, &nn.Space{IDs: u.graphs}))
+}
+
+// pooledWith is pooled with the graphs' own features as a tensor.
+func (m *Model) pooledWith(rows *nn.Tensor, u *union, own *nn.Tensor) *nn.Tensor {
 	f := rows.Fwd()
 	h := m.Pool.Forward(f, u.groups, rows).SetSpace(&nn.Space{IDs: u.graphs})
 	if own != nil {
-		h = f.Concat(h, f.Input(len(u.graphs), len(own)/len(u.graphs), own, &nn.Space{IDs: u.graphs}))
+		h = f.Concat(h, own.SetSpace(h.Space()))
 	}
 	return h
 }

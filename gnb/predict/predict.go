@@ -97,6 +97,7 @@ const (
 	Numbers    Kind = "numbers"    // numbers in the unit of the targets
 	Embeddings Kind = "embeddings" // of a run that predicts links, or of a hidden layer
 	Outputs    Kind = "outputs"    // of a task of the program's own
+	Scores     Kind = "scores"     // of pairs of nodes, by a run that predicts links: what [Predictor.PairNeighbourhood] is of
 )
 
 // Predictor answers for nodes. It is safe for concurrent use; each call takes working memory of its own, which later calls

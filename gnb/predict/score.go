@@ -28,15 +28,12 @@ func (p *Predictor) Score(ctx context.Context, all []Pair, a Additions) (scores 
 }
 
 func (p *Predictor) score(ctx context.Context, st *state, all []Pair, a Additions) ([]float32, error) {
-	if p.decoder == nil || p.o.Layer != 0 {
-		return nil, bad("run %s does not predict links, so it has no scores of pairs (or Options.Layer is set); train one by links.Train", p.run)
-	}
-	x := newAdding(p, st)
-	o, _, err := x.add(ctx, a)
+	srcType, dstType, _, err := p.scoredEnds()
 	if err != nil {
 		return nil, err
 	}
-	srcType, dstType, _, err := p.scoredEnds()
+	x := newAdding(p, st)
+	o, _, err := x.add(ctx, a)
 	if err != nil {
 		return nil, err
 	}

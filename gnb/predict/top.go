@@ -102,6 +102,8 @@ func (p *Predictor) top(ctx context.Context, st *state, q TopQuery) ([]Ranked, e
 // scoredEnds are the types of the ends of the edges that the run scores, and their relation; -1 without types.
 func (p *Predictor) scoredEnds() (src, dst, relation int, err error) {
 	switch {
+	case p.decoder == nil || p.o.Layer != 0:
+		return 0, 0, 0, bad("run %s does not predict links, so it has no scores of pairs (or Options.Layer is set); train one by links.Train", p.run)
 	case p.schema == nil:
 		return 0, 0, -1, nil
 	case p.scored == "":
