@@ -25,6 +25,9 @@ type Graphs struct {
 // Graphs are compared by their number of nodes and of directed edges, and mistakes are named by the graphs' ids in the tables that
 // the dataset was made of. Options.Type is refused: graphs have no types.
 func OfGraphs(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Graphs, error) {
+	if err := noReasons(o, "these are of graphs"); err != nil {
+		return nil, err
+	}
 	if run == nil || ds == nil {
 		return nil, errors.New("report: a report needs a run (runs.Last, runs.Open) and a dataset (gnb.Load)")
 	}
@@ -47,6 +50,9 @@ func OfGraphs(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*
 
 // NewGraphs reports on answers for the graphs of a dataset, from [graphs.Infer]. The report keeps both.
 func NewGraphs(ds *gnb.Dataset, a *graphs.Answers, o Options) (*Graphs, error) {
+	if err := noReasons(o, "these are of graphs"); err != nil {
+		return nil, err
+	}
 	switch {
 	case ds == nil || a == nil || a.Rows == nil:
 		return nil, errors.New("report: a report of graphs needs a dataset and answers for its graphs (graphs.Infer)")

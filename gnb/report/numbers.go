@@ -106,6 +106,9 @@ const rangeParts = 10
 // OfNumbers computes the numbers that a run of numbers.Train predicts for all nodes of a dataset, by [numbers.Predict], or for its
 // edges, by [numbers.PredictEdges] with the messages of training, reports on them, and shows the pictures and tables in the current cell. Print the result for the tables as text.
 func OfNumbers(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Numbers, error) {
+	if err := noReasons(o, "these are numbers"); err != nil {
+		return nil, err
+	}
 	had, err := numbers.OptionsOf(run)
 	if err != nil {
 		return nil, err
@@ -136,6 +139,9 @@ func OfNumbers(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (
 // column for each of quantiles if there are some. Options.Mistakes is the number of worst errors of a target, and Type is
 // not used: nodes without a known target are skipped, whatever their type.
 func NewNumbers(ds *gnb.Dataset, p *numbers.Predictions, quantiles []float64, o Options) (*Numbers, error) {
+	if err := noReasons(o, "these are numbers"); err != nil {
+		return nil, err
+	}
 	switch {
 	case ds == nil || p == nil || p.Rows == nil:
 		return nil, errors.New("report: a report of numbers needs a dataset and predictions for its nodes (numbers.Predict)")

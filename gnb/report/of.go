@@ -43,9 +43,16 @@ func Of(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Report
 	if err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
-	r, err := New(ds, logits, o)
+	plain := o
+	plain.Explain = nil
+	r, err := New(ds, logits, plain)
 	if err != nil {
 		return nil, err
+	}
+	if o.Explain != nil {
+		if err := r.explain(ctx, run, r.nodesOf, o); err != nil {
+			return nil, err
+		}
 	}
 	if m := run.Result.Model; m != nil {
 		r.Model = m.Name

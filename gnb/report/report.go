@@ -45,6 +45,9 @@ type Options struct {
 	Mistakes int      // the number of mistakes to list; 0 means 10, -1 means none
 	IDs      []string // the names of nodes, or graphs, in the report and in files; nil means those of the dataset's tables, or numbers
 	Quiet    bool     // show nothing in a cell
+	// Explain also says on what answers rest, by a sample of the split: explain.Sample{Nodes: 500}. Of only: it needs the run, which
+	// predicts classes or labels of nodes. Nil explains nothing.
+	Explain Explainer
 }
 
 // Report is the result of [Of] and [New], over the labelled nodes of a split. If a node can have several classes
@@ -90,6 +93,7 @@ type Report struct {
 	ByNodes     []Group   `json:"by_nodes,omitempty"`     // graphs by their number of nodes, in parts of about equally many
 	ByEdges     []Group   `json:"by_edges,omitempty"`     // graphs by their number of directed edges, in such parts
 	Mistakes    []Mistake `json:"mistakes"`               // the most confident ones first
+	Reasons     *Reasons  `json:"reasons,omitempty"`      // what answers rest on; nil without [Options].Explain
 
 	several bool
 	names   []string // of the classes
@@ -97,6 +101,7 @@ type Report struct {
 	ds      *dataset.Dataset // that of the rows
 	logits  *dataset.Matrix
 	ids     []string
+	nodesOf []int32 // those of the split
 }
 
 // Class holds a class's measures.
@@ -154,6 +159,9 @@ func New(ds *dataset.Dataset, logits *dataset.Matrix, o Options) (*Report, error
 	if ds.Graph == nil {
 		return nil, fmt.Errorf("report: %s; a report needs the edges of all nodes", ds.WhyNoGraph())
 	}
+	if o.Explain != nil {
+		return nil, errors.New("report: Options.Explain needs the run that made the predictions; take report.Of")
+	}
 	return newReport(nodesOf(ds), logits, o)
 }
 
@@ -187,6 +195,7 @@ func newReport(of rows, logits *dataset.Matrix, o Options) (*Report, error) {
 		return nil, fmt.Errorf("report: no %s of the split %q of %s has a label", of.unit, split, ds.Name())
 	}
 	c.finish(nodes)
+	r.nodesOf = nodes
 	return r, nil
 }
 

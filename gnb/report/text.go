@@ -99,6 +99,9 @@ func (r *Report) tables() []table {
 		}
 		list = append(list, t)
 	}
+	if r.Reasons != nil {
+		list = append(list, r.Reasons.tables(r.rows.unit)...)
+	}
 	return list
 }
 
@@ -191,6 +194,9 @@ func (r *Report) Figures() []*figure.Figure {
 	groups("accuracy by neighbourhood", "share of neighbours of its class, nodes", r.ByHomophily)
 	groups("accuracy by nodes", "nodes of the graph, graphs", r.ByNodes)
 	groups("accuracy by edges", "edges of the graph, graphs", r.ByEdges)
+	if r.Reasons != nil {
+		list = append(list, r.Reasons.figure(r.title(), r.rows.unit))
+	}
 	return list
 }
 
