@@ -1,5 +1,5 @@
-// Package explain says why a trained network gives a node its answer: which columns of features, which neighbours and which edges it
-// rests on.
+// Package explain says why a trained network answers as it does for a node, a pair of nodes or a whole graph: which columns, which
+// neighbours and which edges the answer rests on.
 //
 // # Basics
 //
@@ -8,7 +8,13 @@
 //	fmt.Println(gnb.Must(explain.Node(ctx, run, ds, "5", explain.Options{})))
 //
 // The scores of features and edges say how much of the explained output is theirs. In a cell, Node draws them. For many
-// nodes of one run, open a predict.Predictor and call [With].
+// nodes of one run, open a predict.Predictor and call [With]. [Pair] explains the score of a run that predicts links, and [Graph] the
+// answer of a run of whole graphs. [Table] writes scores for other programs, and [Sample] explains a split in a report.
+//
+// # Columns of tables
+//
+// For a dataset of tables (package tables), [Explanation].Raw has the columns of the tables with their raw values: their scores are sums
+// over the features that a column became. Where features do not tell the value, as of hashed texts, it says so.
 //
 // # Methods
 //

@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/predict"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/nn"
 )
 
 // Method is how scores are computed.
@@ -36,6 +37,9 @@ type Options struct {
 	// Output is the class, label or target that is explained, by its name; "" means the most probable class or label, or the first
 	// target.
 	Output string
+	// Than is another class or label: then scores are those of the explained output less those of it, and say why it is the one
+	// rather than the other. "" means none. Mask cannot.
+	Than string
 	// Steps is the number of points of Gradients, at most 200; 0 means 50. Epochs is the number of steps of Mask; 0 means 200.
 	Steps, Epochs int
 	// LR is the learning rate of Mask; 0 means 0.01.
@@ -44,6 +48,8 @@ type Options struct {
 	Top int
 	// Seed is that of the masks at the start, and of the random explanation; 0 is a seed like any other.
 	Seed uint64
+
+	columnsOnly bool // without scores of edges
 }
 
 func (o *Options) complete() error {
@@ -69,11 +75,23 @@ const mostSteps = 200
 //
 // Errors are those of predict.Open and of [With].
 func Node(ctx context.Context, run *runs.Run, ds *gnb.Dataset, id string, o Options) (*Explanation, error) {
+	return opened(ctx, run, ds, func(p *predict.Predictor) (*Explanation, error) { return With(ctx, p, id, o) })
+}
+
+// Pair explains the score of a pair of nodes by a run that predicts links, as predict.Predictor.Score takes them: which columns of both
+// nodes, which neighbours of both and which edges it rests on. In a cell it draws the explanation.
+//
+// Errors are those of predict.Open and of [PairWith].
+func Pair(ctx context.Context, run *runs.Run, ds *gnb.Dataset, pair predict.Pair, o Options) (*Explanation, error) {
+	return opened(ctx, run, ds, func(p *predict.Predictor) (*Explanation, error) { return PairWith(ctx, p, pair, o) })
+}
+
+func opened(ctx context.Context, run *runs.Run, ds *gnb.Dataset, explain func(p *predict.Predictor) (*Explanation, error)) (*Explanation, error) {
 	p, err := predict.Open(ctx, run, ds, predict.Options{})
 	if err != nil {
 		return nil, err
 	}
-	e, err := With(ctx, p, id, o)
+	e, err := explain(p)
 	if err == nil {
 		err = e.Show()
 	}
@@ -91,12 +109,61 @@ func With(ctx context.Context, p *predict.Predictor, id string, o Options) (*Exp
 	}
 	var e *Explanation
 	err := p.Neighbourhood(ctx, id, func(n *predict.Neighbourhood) (err error) {
-		v, err := newView(ctx, n, o)
-		if err != nil {
-			return err
-		}
-		e, err = v.explain()
+		e, err = explained(ctx, of(n), o)
 		return err
 	})
 	return e, err
 }
+
+// PairWith is [With] for the score of a pair of nodes. The neighbourhood is that of both. A run that does not predict links is an error
+// of kind predict.ErrRequest.
+//
+// A decoder that reads the graph around the pair itself (structural) reads it whatever edges are left out: their scores are those of
+// messages alone, and the explanation says so.
+func PairWith(ctx context.Context, p *predict.Predictor, pair predict.Pair, o Options) (*Explanation, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	var e *Explanation
+	err := p.PairNeighbourhood(ctx, pair, func(n *predict.Neighbourhood) (err error) {
+		e, err = explained(ctx, of(n), o)
+		return err
+	})
+	return e, err
+}
+
+// explained explains an input.
+func explained(ctx context.Context, in *input, o Options) (*Explanation, error) {
+	v, err := newView(ctx, in, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.choose(); err != nil {
+		return nil, err
+	}
+	return v.explain()
+}
+
+// of is a neighbourhood as an input.
+func of(n *predict.Neighbourhood) *input {
+	in := &input{
+		e: &Explanation{Run: n.Run, Dataset: n.Dataset}, of: "node " + n.ID, kind: n.Kind, outputs: n.Columns, threads: n.Threads,
+		nodes: n.Nodes, ends: []int{0}, x: n.X, cols: n.Cols, space: n.Space, graph: n.Graph, blocks: n.Blocks,
+		forward: func(f *nn.Fwd, x, _ *nn.Tensor) (*nn.Tensor, error) { return n.Forward(f, x) },
+		number:  n.Number, relation: n.Relation, features: n.FeatureNames, tables: n.TableColumns, raw: n.Raw,
+	}
+	if n.Pair == nil {
+		in.e.Node = n.ID
+		return in
+	}
+	in.e.Pair, in.of = n.Pair, "the pair "+shownPair(n.Pair)
+	if n.TargetRow > 0 {
+		in.ends = append(in.ends, n.TargetRow)
+	}
+	if n.ReadsAround {
+		in.e.Notes = append(in.e.Notes, "the decoder also reads which neighbours both nodes have in common; the scores of edges do not count that")
+	}
+	return in
+}
+
+func shownPair(p *predict.Pair) string { return p.Source + " → " + p.Target }

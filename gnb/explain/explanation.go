@@ -7,61 +7,96 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
-	"text/tabwriter"
+	"strconv"
 
-	"github.com/graphnb/graphnb/gnb/figure"
 	"github.com/graphnb/graphnb/gnb/internal/runfile"
 	"github.com/graphnb/graphnb/gnb/predict"
-	"github.com/graphnb/graphnb/internal/phrase"
 )
 
-// Explanation says what the answer for a node rests on. Scores have the unit of the explained output: the logit of a class or label, or
-// a number; those of the method [Mask] are masks between 0 and 1.
+// Explanation says what an answer rests on: that for a node (Node), the score of a pair of nodes (Pair), or the answer for a whole graph
+// (Graph). Scores have the unit of the explained output: the logit of a class or label, a number in its unit, or the score of a pair;
+// those of the method [Mask] are masks between 0 and 1.
 type Explanation struct {
-	Run     string `json:"run"`
-	Dataset string `json:"dataset"`
-	Node    string `json:"node"`
-	Method  Method `json:"method"`
+	Run     string        `json:"run"`
+	Dataset string        `json:"dataset"`
+	Node    string        `json:"node,omitempty"`
+	Pair    *predict.Pair `json:"pair,omitempty"`
+	Graph   string        `json:"graph,omitempty"`
+	Method  Method        `json:"method"`
 	// Output is the class, label or target that is explained, and Value what the network gives for it: the probability of a class or
-	// label, or the number in its unit.
+	// label, the number in its unit, or the score of a pair.
 	Output string  `json:"output"`
 	Value  float64 `json:"value"`
-	// Columns are the columns of features, those with the largest scores first. Without features of its own names, a column is its
-	// number.
+	// Than is [Options].Than.
+	Than string `json:"than,omitempty"`
+	// Raw are the columns of the tables that the dataset was made of, those with the largest scores first: the score of one is that of
+	// all features that it became. It is nil for a dataset without tables. Features that no table has are among them.
+	Raw []Raw `json:"raw,omitempty"`
+	// Columns are the columns of features, those with the largest scores first. Without names, a column is its number.
 	Columns []Column `json:"columns"`
 	// Nodes are the nodes of the neighbourhood, by the size of the sum of the scores of their features.
 	Nodes []Neighbour `json:"nodes"`
 	// Edges are those of the neighbourhood, by the size of their scores.
 	Edges    []Edge   `json:"edges"`
 	Fidelity Fidelity `json:"fidelity"`
+	// Notes say what a reader must know to understand the scores.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Raw is a column of the tables.
+type Raw struct {
+	Name string `json:"name"`
+	Type string `json:"type,omitempty"` // of the nodes that have it, in a graph with types
+	// Value is what the table has for the node, or for the source of a pair: "" where it is missing, where the node is of another type,
+	// and for a whole graph. Exact is false if its features do not tell the value, as of hashed texts: then Value says what is known.
+	Value string  `json:"value,omitempty"`
+	Exact bool    `json:"exact"`
+	Own   float64 `json:"own"` // the score of the column of the node, or of the source
+	// TargetValue, TargetExact and Target are these of the target of a pair.
+	TargetValue string  `json:"target_value,omitempty"`
+	TargetExact bool    `json:"target_exact,omitempty"`
+	Target      float64 `json:"target,omitempty"`
+	// All is the sum of the scores of the column over all nodes of the neighbourhood. Of the method Mask, Own, Target and All are the
+	// largest instead.
+	All float64 `json:"all"`
+	// Features are the names of the columns of features that the column became.
+	Features []string `json:"features"`
 }
 
 // Column is a column of features.
 type Column struct {
 	Name string `json:"name"`
-	Type string `json:"type,omitempty"` // of the nodes that have it, in a graph with types
-	// Value is the node's own, as the network reads it, Own the score of it (0 for columns of other types), and All the sum of the scores of the column over all nodes of the neighbourhood.
-	// Of the method Mask, All is the largest.
-	Value float64 `json:"value"`
-	Own   float64 `json:"own"`
-	All   float64 `json:"all"`
+	Type string `json:"type,omitempty"` // of the nodes that have it, in a graph with types; "graph" for features of the whole graph
+	// Value is that of the node, or of the source of a pair, as the network reads it, and Own the score of it (0 for columns of other
+	// types). TargetValue and Target are those of the target of a pair. All is the sum of the scores of the column over all nodes of
+	// the neighbourhood. Of the method Mask, All is the largest.
+	Value       float64 `json:"value"`
+	Own         float64 `json:"own"`
+	TargetValue float64 `json:"target_value,omitempty"`
+	Target      float64 `json:"target,omitempty"`
+	All         float64 `json:"all"`
 }
 
-// name is the column's, with the type of its nodes.
-func (c Column) name() string {
-	if c.Type == "" {
-		return c.Name
+// named is a column's name with the type of its nodes.
+func named(typ, name string) string {
+	if typ == "" {
+		return name
 	}
-	return c.Type + ":" + c.Name
+	return typ + ":" + name
 }
 
 // Neighbour is a node of the neighbourhood.
 type Neighbour struct {
-	Node  string  `json:"node"`
-	Type  string  `json:"type,omitempty"`
-	Hop   int     `json:"hop"` // 0 is the explained node
+	Node string `json:"node"`
+	Type string `json:"type,omitempty"`
+	// Hop is the number of edges to the explained node or to the nearer end of a pair, which are at 0, as all nodes of a whole graph are.
+	Hop   int     `json:"hop"`
 	Score float64 `json:"score"`
+	// Most is the column of the node with the largest score, and its value: "price = 12". It is "" but for the nodes with the largest
+	// scores, which text and drawings show.
+	Most string `json:"most,omitempty"`
+
+	row int
 }
 
 // Edge is an edge of the neighbourhood, from Src to Dst.
@@ -93,64 +128,172 @@ func (v *view) explain() (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := v.n
-	e := &Explanation{Run: n.Run, Dataset: n.Dataset, Node: n.ID, Method: v.o.Method, Value: v.value(v.first), Output: fmt.Sprint(v.output)}
-	if v.output < len(n.Columns) {
-		e.Output = n.Columns[v.output]
+	n, e := v.n, v.n.e
+	e.Method, e.Than, e.Value, e.Output = v.o.Method, v.o.Than, v.value(v.first), fmt.Sprint(v.output)
+	if v.output < len(n.outputs) {
+		e.Output = n.outputs[v.output]
 	}
-	e.Columns = v.columns(s.features)
+	e.Columns, e.Raw = v.columns(s.features)
 	slices.SortStableFunc(e.Columns, func(a, b Column) int { return bySize(a.All, b.All) })
-	ids := make([]string, len(n.Nodes))
-	for i, node := range n.Nodes {
+	slices.SortStableFunc(e.Raw, func(a, b Raw) int { return bySize(a.All, b.All) })
+	ids := make([]string, len(n.nodes))
+	for i, node := range n.nodes {
 		ids[i] = node.ID
 		score := 0.0
-		for _, x := range s.features[i*n.Cols : (i+1)*n.Cols] {
+		for _, x := range s.features[i*n.cols : (i+1)*n.cols] {
 			score += x
 		}
-		e.Nodes = append(e.Nodes, Neighbour{node.ID, node.Type, node.Hop, score})
+		e.Nodes = append(e.Nodes, Neighbour{Node: node.ID, Type: node.Type, Hop: node.Hop, Score: score, row: i})
 	}
 	slices.SortStableFunc(e.Nodes, func(a, b Neighbour) int { return bySize(a.Score, b.Score) })
+	for i := range e.Nodes[:min(shown, len(e.Nodes))] {
+		e.Nodes[i].Most = v.most(e.Nodes[i].row, s.features)
+	}
 	order := make([]int, len(v.edges))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return bySize(s.edges[a], s.edges[b]) })
+	joined := false
 	for _, i := range order {
 		x := v.edges[i]
-		e.Edges = append(e.Edges, Edge{ids[x.src], ids[x.dst], n.Relation(x.pos), s.edges[i]})
+		e.Edges = append(e.Edges, Edge{ids[x.src], ids[x.dst], n.relation(x.pos), s.edges[i]})
+		joined = joined || len(n.ends) == 2 && slices.Contains(n.ends, int(x.src)) && slices.Contains(n.ends, int(x.dst)) && x.src != x.dst
+	}
+	if joined {
+		e.Notes = append(e.Notes, "the graph has an edge between the two nodes, whose message the network reads too")
 	}
 	e.Fidelity, err = v.fidelity(s.edges)
 	return e, err
 }
 
-// columns sums the scores of features over the nodes of each type.
-func (v *view) columns(scores []float64) (all []Column) {
+// most names the column with the largest score of the node of a row, with its value.
+func (v *view) most(row int, scores []float64) string {
 	n := v.n
-	type columnsOf struct{ first, count int }
+	own, names := scores[row*n.cols:(row+1)*n.cols], n.features(n.nodes[row].Type)
+	best, text := 0.0, ""
+	take := func(inputs []int, name string, value func() string) {
+		score := 0.0
+		for _, c := range inputs {
+			score += own[c]
+		}
+		if math.Abs(score) > best {
+			best, text = math.Abs(score), name+" = "+value()
+		}
+	}
+	taken := make([]bool, n.cols)
+	for _, c := range n.tables(n.nodes[row].Type) {
+		for _, k := range c.Inputs {
+			taken[k] = true
+		}
+		take(c.Inputs, c.Name, func() string { return rawValue(n.raw(row, c)) })
+	}
+	for k, name := range names {
+		if !taken[k] {
+			take([]int{k}, name, func() string { return strconv.FormatFloat(float64(n.x[row*n.cols+k]), 'g', 4, 32) })
+		}
+	}
+	return text
+}
+
+// columnsOf are the columns of the nodes of a type.
+type columnsOf struct {
+	first, count int // in the list of columns
+	raw          int // in the list of raw columns
+	tables       []predict.TableColumn
+	rest         []int // columns of features of no table
+}
+
+// columns sums the scores of features over the nodes of each type: by columns of features, and by columns of tables if there are some.
+func (v *view) columns(scores []float64) (all []Column, raw []Raw) {
+	n := v.n
 	types := map[string]columnsOf{}
-	for i, node := range n.Nodes {
+	add := func(to *float64, x float64) {
+		if v.o.Method == Mask {
+			*to = max(*to, x)
+		} else {
+			*to += x
+		}
+	}
+	for i, node := range n.nodes {
 		of, ok := types[node.Type]
 		if !ok {
-			names := n.FeatureNames(node.Type)
-			of = columnsOf{len(all), len(names)}
-			types[node.Type] = of
+			names := n.features(node.Type)
+			of = columnsOf{first: len(all), count: len(names), raw: len(raw), tables: n.tables(node.Type)}
 			for _, name := range names {
 				all = append(all, Column{Name: name, Type: node.Type})
 			}
+			if of.tables != nil {
+				raw, of.rest = rawColumns(raw, node.Type, names, of.tables)
+			}
+			types[node.Type] = of
 		}
+		row := scores[i*n.cols : (i+1)*n.cols]
+		end := slices.Index(n.ends, i)
 		for c := range of.count {
-			col, x := &all[of.first+c], scores[i*n.Cols+c]
-			if i == 0 {
-				col.Value, col.Own = float64(n.X[c]), x
+			switch col := &all[of.first+c]; end {
+			case 0:
+				col.Value, col.Own = float64(n.x[i*n.cols+c]), row[c]
+			case 1:
+				col.TargetValue, col.Target = float64(n.x[i*n.cols+c]), row[c]
 			}
-			if v.o.Method == Mask {
-				col.All = max(col.All, x)
-			} else {
-				col.All += x
+			add(&all[of.first+c].All, row[c])
+		}
+		if of.tables == nil {
+			continue
+		}
+		take := func(k int, inputs []int, value func() (string, bool)) {
+			r := &raw[of.raw+k]
+			score := 0.0
+			for _, c := range inputs {
+				add(&score, row[c])
 			}
+			switch end {
+			case 0:
+				r.Own = score
+				r.Value, r.Exact = value()
+			case 1:
+				r.Target = score
+				r.TargetValue, r.TargetExact = value()
+			}
+			add(&r.All, score)
+		}
+		for k, c := range of.tables {
+			take(k, c.Inputs, func() (string, bool) { return n.raw(i, c) })
+		}
+		for k, c := range of.rest {
+			take(len(of.tables)+k, []int{c}, func() (string, bool) { return strconv.FormatFloat(float64(n.x[i*n.cols+c]), 'g', 4, 32), true })
 		}
 	}
-	return all
+	for c, x := range n.own {
+		score := scores[len(n.x)+c]
+		all = append(all, Column{Name: n.ownNames[c], Type: "graph", Value: float64(x), Own: score, All: score})
+		if raw != nil {
+			raw = append(raw, Raw{Name: n.ownNames[c], Type: "graph", Value: strconv.FormatFloat(float64(x), 'g', 4, 32), Exact: true, Own: score, All: score, Features: []string{n.ownNames[c]}})
+		}
+	}
+	return all, raw
+}
+
+// rawColumns appends the columns of tables to a list, and the features of no table, which it returns.
+func rawColumns(to []Raw, typ string, names []string, tables []predict.TableColumn) (list []Raw, rest []int) {
+	taken := make([]bool, len(names))
+	for _, c := range tables {
+		r := Raw{Name: c.Name, Type: typ}
+		for _, at := range c.Inputs {
+			if at < len(names) {
+				taken[at] = true
+				r.Features = append(r.Features, names[at])
+			}
+		}
+		to = append(to, r)
+	}
+	for c, name := range names {
+		if !taken[c] {
+			to, rest = append(to, Raw{Name: name, Type: typ, Features: []string{name}}), append(rest, c)
+		}
+	}
+	return to, rest
 }
 
 func bySize(a, b float64) int { return cmp.Compare(math.Abs(b), math.Abs(a)) }
@@ -158,7 +301,7 @@ func bySize(a, b float64) int { return cmp.Compare(math.Abs(b), math.Abs(a)) }
 // value is the probability or the number that outputs give the explained one.
 func (v *view) value(y []float32) float64 {
 	x := float64(y[v.output])
-	switch v.n.Kind {
+	switch v.n.kind {
 	case predict.Labels:
 		return 1 / (1 + math.Exp(-x))
 	case predict.Classes:
@@ -168,7 +311,7 @@ func (v *view) value(y []float32) float64 {
 		}
 		return 1 / sum
 	}
-	return v.n.Number(v.output, float32(x))
+	return v.n.number(v.output, float32(x))
 }
 
 func (v *view) fidelity(of []float64) (f Fidelity, err error) {
@@ -226,93 +369,6 @@ func (f Fidelity) Says() bool {
 	return f.Top < f.Edges && (f.Without < f.RandomWithout-same*math.Abs(f.Without) || f.Only > f.RandomOnly+same*math.Abs(f.Only))
 }
 
-// shown is the number of rows of a table or bars of a chart.
-const shown = 12
-
-// String shows the answer, the columns, neighbours and edges with the largest scores, and the fidelity.
-func (e *Explanation) String() string {
-	var s strings.Builder
-	fmt.Fprintf(&s, "node %s of %s: %s %.4g, by %s\n", e.Node, e.Dataset, e.Output, e.Value, e.Method)
-	w := tabwriter.NewWriter(&s, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(cells ...string) { fmt.Fprintf(w, "%s\t\n", strings.Join(cells, "\t")) }
-	rest := func(n int) {
-		_ = w.Flush() // to memory
-		if n > shown {
-			fmt.Fprintf(&s, "and %d more\n", n-shown)
-		}
-	}
-	row("column", "value", "score of its own", "with neighbours")
-	for _, c := range e.Columns[:min(shown, len(e.Columns))] {
-		row(c.name(), fmt.Sprintf("%.4g", c.Value), signed(c.Own), signed(c.All))
-	}
-	rest(len(e.Columns))
-	if len(e.Nodes) > 1 {
-		row("node", "hops away", "score of its features")
-		for _, n := range e.Nodes[:min(shown, len(e.Nodes))] {
-			row(n.Node, fmt.Sprint(n.Hop), signed(n.Score))
-		}
-		rest(len(e.Nodes))
-	}
-	if len(e.Edges) > 0 {
-		row("edge", "relation", "score")
-		for _, x := range e.Edges[:min(shown, len(e.Edges))] {
-			row(x.Src+" → "+x.Dst, x.Relation, signed(x.Score))
-		}
-		rest(len(e.Edges))
-	}
-	s.WriteString(e.Fidelity.describe(e.Output))
-	return phrase.Clean(s.String())
-}
-
-func signed(x float64) string { return fmt.Sprintf("%+.4f", x) }
-
-func (f Fidelity) describe(output string) string {
-	if f.Edges == 0 {
-		return "it has no in-edges\n"
-	}
-	text := fmt.Sprintf("%s without the %s with the highest scores: %.4g (at random %.4g); with them alone: %.4g (at random %.4g)\n",
-		output, phrase.Count(f.Top, "edge"), f.Without, f.RandomWithout, f.Only, f.RandomOnly)
-	if f.Top == f.Edges {
-		text += "these are all edges, so no other ones can be compared with them\n"
-	} else if !f.Says() {
-		text += "as many edges at random do as much: do not believe the scores of edges\n"
-	}
-	return text
-}
-
-// Figure draws the explanation: columns, neighbours and edges with the largest scores, and the fidelity.
-func (e *Explanation) Figure() *figure.Figure {
-	f := figure.New(fmt.Sprintf("node %s of %s: %s %.4g", e.Node, e.Dataset, e.Output, e.Value)).Note("by " + string(e.Method) + "; " + strings.TrimSpace(e.Fidelity.describe(e.Output)))
-	columns := figure.Bars{Title: "columns, over the neighbourhood"}
-	for _, c := range e.Columns[:min(shown, len(e.Columns))] {
-		columns.Names, columns.Values = append(columns.Names, c.name()), append(columns.Values, c.All)
-		columns.Notes = append(columns.Notes, fmt.Sprintf("%.4g", c.Value))
-	}
-	f.Bars(columns)
-	nodes := figure.Bars{Title: "nodes, by their features", XLabel: "node, hops away"}
-	for _, n := range e.Nodes[:min(shown, len(e.Nodes))] {
-		nodes.Names, nodes.Values = append(nodes.Names, n.Node), append(nodes.Values, n.Score)
-		nodes.Notes = append(nodes.Notes, fmt.Sprint(n.Hop))
-	}
-	f.Bars(nodes)
-	if len(e.Edges) > 0 {
-		edges := figure.Bars{Title: "edges"}
-		for _, x := range e.Edges[:min(shown, len(e.Edges))] {
-			edges.Names, edges.Values, edges.Notes = append(edges.Names, x.Src), append(edges.Values, x.Score), append(edges.Notes, "→ "+x.Dst)
-		}
-		f.Bars(edges)
-		d := e.Fidelity
-		f.Bars(figure.Bars{
-			Title: "fidelity of the edges", Names: []string{"all edges", "without the top", "at random", "the top alone", "at random"},
-			Values: []float64{e.Value, d.Without, d.RandomWithout, d.Only, d.RandomOnly},
-		})
-	}
-	return f
-}
-
-// Show draws the explanation in the current cell; outside a notebook it does nothing.
-func (e *Explanation) Show() error { return e.Figure().Show() }
-
 // MarshalJSON implements [json.Marshaler]; numbers that are not finite are null.
 func (e *Explanation) MarshalJSON() ([]byte, error) {
 	type plain Explanation
@@ -320,12 +376,4 @@ func (e *Explanation) MarshalJSON() ([]byte, error) {
 		*plain
 		Value runfile.Number `json:"value"`
 	}{(*plain)(e), runfile.Number(e.Value)})
-}
-
-// listed names outputs in an error, at most ten.
-func listed(names []string) string {
-	if len(names) > 10 {
-		return strings.Join(names[:10], ", ") + fmt.Sprintf(" and %d more", len(names)-10)
-	}
-	return strings.Join(names, ", ")
 }

@@ -12,19 +12,49 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/optim"
+	"github.com/graphnb/graphnb/graphops/tensor"
 	"github.com/graphnb/graphnb/internal/simd"
 )
 
-// view is the neighbourhood of a node, as a function of its features and of masks of its edges.
+// input is what a network reads to give one answer, and the network as a function of it.
+type input struct {
+	e        *Explanation // what is explained, without scores
+	of       string       // that, in errors: "node 5"
+	kind     predict.Kind
+	outputs  []string // names of the columns of the output
+	threads  int
+	nodes    []predict.NeighbourNode
+	ends     []int     // rows of the nodes that are explained: one, or both ends of a pair; none of a whole graph
+	x        []float32 // [nodes, cols]
+	cols     int
+	own      []float32 // features of the whole graph
+	space    *tensor.Space
+	graph    int // the number of nodes of the graph
+	blocks   []*graphops.Block
+	forward  func(f *nn.Fwd, x, own *nn.Tensor) (*nn.Tensor, error)
+	number   func(k int, x float32) float64 // in the unit of target k
+	relation func(pos int64) string
+	features func(typ string) []string
+	ownNames []string
+	tables   func(typ string) []predict.TableColumn
+	raw      func(row int, c predict.TableColumn) (string, bool)
+}
+
+// all returns the features of nodes, and then those of the whole graph.
+func (in *input) all() []float32 { return slices.Concat(in.x, in.own) }
+
+// view is an input as a function of its features and of masks of its edges.
 type view struct {
 	ctx    context.Context
-	n      *predict.Neighbourhood
+	n      *input
 	o      Options
 	f      *nn.Fwd
-	edges  []edge // each once, whatever layers use it
+	x      []float32 // features of the nodes, and then of the whole graph
+	edges  []edge    // each once, whatever layers use it
 	rows   map[*graphops.Block][]int32
 	row    map[int64]int32 // of an edge's position
 	output int             // column that is explained
+	than   int             // the column that is taken off it, or -1
 	first  []float32       // the outputs, unchanged
 }
 
@@ -34,13 +64,13 @@ type edge struct {
 	pos      int64
 }
 
-func newView(ctx context.Context, n *predict.Neighbourhood, o Options) (*view, error) {
-	v := &view{ctx: ctx, n: n, o: o, f: nn.NewFwd(nn.Config{Threads: n.Threads}), rows: map[*graphops.Block][]int32{}, row: map[int64]int32{}}
-	at := make(map[int32]int32, len(n.Nodes)) // row of a node, by its place
-	for i, node := range n.Nodes {
+func newView(ctx context.Context, n *input, o Options) (*view, error) {
+	v := &view{ctx: ctx, n: n, o: o, f: nn.NewFwd(nn.Config{Threads: n.threads}), x: n.all(), than: -1, rows: map[*graphops.Block][]int32{}, row: map[int64]int32{}}
+	at := make(map[int32]int32, len(n.nodes)) // row of a node, by its place
+	for i, node := range n.nodes {
 		at[node.Place] = int32(i)
 	}
-	for _, b := range n.Blocks {
+	for _, b := range n.blocks {
 		indptr, ids := b.Indptr(), b.SrcIDs()
 		for d := range b.NumDst {
 			for e := indptr[d]; e < indptr[d+1]; e++ {
@@ -58,28 +88,57 @@ func newView(ctx context.Context, n *predict.Neighbourhood, o Options) (*view, e
 		return nil, err
 	}
 	if !simd.Finite(y) {
-		return nil, fmt.Errorf("explain: the answer for node %s: %w; look for features that are not finite or very large", n.ID, gnb.ErrNotFinite)
+		return nil, fmt.Errorf("explain: the answer for %s: %w; look for features that are not finite or very large", n.of, gnb.ErrNotFinite)
 	}
 	v.first = y
-	return v, v.choose()
+	return v, nil
 }
 
 // choose finds the output to explain.
 func (v *view) choose() error {
 	n := v.n
-	if n.Kind != predict.Classes && n.Kind != predict.Labels && n.Kind != predict.Numbers {
-		return fmt.Errorf("explain: the answers of the run are %s, and an explanation is of one class, label or number: %w", n.Kind, predict.ErrRequest)
+	if !slices.Contains([]predict.Kind{predict.Classes, predict.Labels, predict.Numbers, predict.Scores}, n.kind) {
+		return fmt.Errorf("explain: the answers of the run are %s, and an explanation is of one class, label or number, or of the score of a pair (explain.Pair, --pair): %w", n.kind, predict.ErrRequest)
 	}
-	if v.o.Output == "" {
-		if n.Kind != predict.Numbers {
-			v.output = nn.Argmax(v.first)
+	named := func(option, name string) (int, error) {
+		k := slices.Index(n.outputs, name)
+		if k < 0 {
+			return 0, fmt.Errorf("explain: Options.%s is %q, and the outputs are %s: %w", option, name, listed(n.outputs), predict.ErrRequest)
 		}
+		return k, nil
+	}
+	var err error
+	switch {
+	case v.o.Output != "":
+		if v.output, err = named("Output", v.o.Output); err != nil {
+			return err
+		}
+	case n.kind == predict.Classes || n.kind == predict.Labels:
+		v.output = nn.Argmax(v.first)
+	}
+	if v.o.Than == "" {
 		return nil
 	}
-	if v.output = slices.Index(n.Columns, v.o.Output); v.output < 0 {
-		return fmt.Errorf("explain: Options.Output is %q, and the outputs are %s: %w", v.o.Output, listed(n.Columns), predict.ErrRequest)
+	if v.than, err = named("Than", v.o.Than); err != nil {
+		return err
+	}
+	switch {
+	case v.than == v.output:
+		return fmt.Errorf("explain: Options.Than is the explained output %q itself; name another one: %w", v.o.Than, predict.ErrRequest)
+	case n.kind == predict.Numbers:
+		return fmt.Errorf("explain: Options.Than compares classes or labels, and the outputs are numbers of different units; leave it out: %w", predict.ErrRequest)
+	case v.o.Method == Mask:
+		return fmt.Errorf("explain: masks keep one answer, so Options.Than is not for the method mask; take gradients or leave-out: %w", predict.ErrRequest)
 	}
 	return nil
+}
+
+// explained is the explained number among the outputs: one of them, or the difference of two.
+func (v *view) explained(y []float32) float64 {
+	if v.than < 0 {
+		return float64(y[v.output])
+	}
+	return float64(y[v.output]) - float64(y[v.than])
 }
 
 // rowsOf returns the rows of the masks of a block's edges.
@@ -100,24 +159,29 @@ func (v *view) rowsOf(b *graphops.Block) []int32 {
 	return rows
 }
 
-// forward computes the outputs of the node, from features x (nil: its own) and masks m of edges (nil: none). A network with one output
+// forward computes the outputs, from features x and own (nil: none), and masks m of edges (nil: none). A network with one output
 // for two classes gets a column of zeros for the first.
-func (v *view) forward(x, m *nn.Tensor) (*nn.Tensor, error) {
+func (v *view) forward(x, own, m *nn.Tensor) (*nn.Tensor, error) {
 	if m != nil {
 		v.f.MaskEdges(m, v.rowsOf)
 	}
-	y, err := nn.TryForward(v.n.Model, v.f, v.n.Blocks, x)
+	y, err := v.n.forward(v.f, x, own)
 	if err != nil {
 		return nil, fmt.Errorf("explain: %w", err)
 	}
-	if y.Cols() == 1 && len(v.n.Columns) == 2 {
+	if y.Cols() == 1 && len(v.n.outputs) == 2 {
 		y = v.f.Concat(v.f.Scale(y, 0), y)
 	}
 	return y, nil
 }
 
-func (v *view) input() *nn.Tensor {
-	return v.f.Input(len(v.n.Nodes), v.n.Cols, v.n.X, v.n.Space)
+// inputs makes tensors of features, those of nodes and those of the whole graph (nil if it has none), by one of the functions of a pass.
+func (v *view) inputs(x []float32, make func(rows, cols int, x []float32, sp *tensor.Space) *nn.Tensor) (nodes, own *nn.Tensor) {
+	nodes = make(len(v.n.nodes), v.n.cols, x[:len(v.n.x)], v.n.space)
+	if len(v.n.own) > 0 {
+		own = make(1, len(v.n.own), x[len(v.n.x):], nil)
+	}
+	return nodes, own
 }
 
 // pass returns the outputs for changed features or masks, nil for those of the dataset.
@@ -125,16 +189,16 @@ func (v *view) pass(x, m []float32) ([]float32, error) {
 	if err := v.ctx.Err(); err != nil {
 		return nil, err
 	}
-	v.f.Reset(nn.Config{Threads: v.n.Threads})
-	in := v.input()
-	if x != nil {
-		in = v.f.Input(len(v.n.Nodes), v.n.Cols, x, v.n.Space)
+	v.f.Reset(nn.Config{Threads: v.n.threads})
+	if x == nil {
+		x = v.x
 	}
+	in, own := v.inputs(x, v.f.Input)
 	var mask *nn.Tensor
 	if m != nil {
 		mask = v.f.Input(len(m), 1, m, nil)
 	}
-	y, err := v.forward(in, mask)
+	y, err := v.forward(in, own, mask)
 	if err != nil {
 		return nil, err
 	}
@@ -146,33 +210,47 @@ func (v *view) gradient(x, m []float32, share float64, sum []float64) error {
 	if err := v.ctx.Err(); err != nil {
 		return err
 	}
-	v.f.Reset(nn.Config{Threads: v.n.Threads, Grad: true})
-	var leaf, y *nn.Tensor
+	v.f.Reset(nn.Config{Threads: v.n.threads, Grad: true})
+	var leaves []*nn.Tensor
+	var y *nn.Tensor
 	var err error
 	if x != nil {
-		leaf = v.f.Leaf(len(v.n.Nodes), v.n.Cols, x, v.n.Space)
-		y, err = v.forward(leaf, nil)
+		in, own := v.inputs(x, v.f.Leaf)
+		if leaves = append(leaves, in); own != nil {
+			leaves = append(leaves, own)
+		}
+		y, err = v.forward(in, own, nil)
 	} else {
-		leaf = v.f.Leaf(len(m), 1, m, nil)
-		y, err = v.forward(v.input(), leaf)
+		leaves = append(leaves, v.f.Leaf(len(m), 1, m, nil))
+		in, own := v.inputs(v.x, v.f.Input)
+		y, err = v.forward(in, own, leaves[0])
 	}
 	if err != nil {
 		return err
 	}
-	if err := v.f.Backward(v.f.SumAll(v.f.Cols(y, v.output, v.output+1)), 1); err != nil {
+	of := v.f.Cols(y, v.output, v.output+1)
+	if v.than >= 0 {
+		of = v.f.Sub(of, v.f.Cols(y, v.than, v.than+1))
+	}
+	if err := v.f.Backward(v.f.SumAll(of), 1); err != nil {
 		return fmt.Errorf("explain: %w", err)
 	}
-	for i, g := range leaf.Grad() {
-		sum[i] += share * float64(g)
+	at := 0
+	for _, leaf := range leaves {
+		g := leaf.Grad()
+		for i, d := range g {
+			sum[at+i] += share * float64(d)
+		}
+		at += leaf.Rows() * leaf.Cols()
 	}
 	return nil
 }
 
-// scores of features [nodes, columns] and of edges.
+// scores of features [nodes, columns], with those of the whole graph behind them, and of edges.
 type scores struct{ features, edges []float64 }
 
 func (v *view) scores() (s scores, err error) {
-	s = scores{make([]float64, len(v.n.X)), make([]float64, len(v.edges))}
+	s = scores{make([]float64, len(v.x)), make([]float64, len(v.edges))}
 	switch v.o.Method {
 	case GradientInput:
 		err = v.integrate(&s, []float64{1}, []float64{1})
@@ -184,25 +262,47 @@ func (v *view) scores() (s scores, err error) {
 		points, shares := legendre(v.o.Steps)
 		err = v.integrate(&s, points, shares)
 	}
+	if unit := v.unit(); err == nil && unit != 1 && v.o.Method != Mask {
+		for _, all := range [][]float64{s.features, s.edges} {
+			for i := range all {
+				all[i] *= unit
+			}
+		}
+	}
 	for _, all := range [][]float64{s.features, s.edges} {
 		if err == nil && slices.ContainsFunc(all, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) {
-			err = fmt.Errorf("explain: the gradient for node %s: %w; take --method leave-out, and look for features that are very large", v.n.ID, gnb.ErrNotFinite)
+			err = fmt.Errorf("explain: the gradient for %s: %w; take --method leave-out, and look for features that are very large", v.n.of, gnb.ErrNotFinite)
 		}
 	}
 	return s, err
 }
 
+// unit is what one of the network's output is in the unit of the explained target, if the numbers of targets are a linear function of outputs
+// as standardised ones are; else 1, and the explanation says so. Other outputs have no unit.
+func (v *view) unit() float64 {
+	if v.n.kind != predict.Numbers {
+		return 1
+	}
+	at := func(x float32) float64 { return v.n.number(v.output, x) }
+	slope, y := at(1)-at(0), v.first[v.output]
+	if want := at(0) + slope*float64(y); slope == 0 || math.Abs(at(y)-want) > 1e-4*(math.Abs(want)+math.Abs(slope)) {
+		v.n.e.Notes = append(v.n.e.Notes, "scores are of the network's output, which the number is not a linear function of")
+		return 1
+	}
+	return slope
+}
+
 // integrate sums gradients at points between 0 and 1 of the way from zeros to the features, and to masks of 1.
 func (v *view) integrate(s *scores, points, shares []float64) error {
-	x, m := make([]float32, len(v.n.X)), make([]float32, len(v.edges))
+	x, m := make([]float32, len(v.x)), make([]float32, len(v.edges))
 	for i, at := range points {
-		for k, y := range v.n.X {
+		for k, y := range v.x {
 			x[k] = float32(at * float64(y))
 		}
 		if err := v.gradient(x, nil, shares[i], s.features); err != nil {
 			return err
 		}
-		if len(m) == 0 {
+		if len(m) == 0 || v.o.columnsOnly {
 			continue
 		}
 		for k := range m {
@@ -212,36 +312,53 @@ func (v *view) integrate(s *scores, points, shares []float64) error {
 			return err
 		}
 	}
-	for k, y := range v.n.X {
+	for k, y := range v.x {
 		s.features[k] *= float64(y)
 	}
 	return nil
 }
 
-// leaveOut leaves out each edge, and sets each feature of the node itself to 0.
+// mostPasses bounds the features of a graph that leaving out leaves out.
+const mostPasses = 1 << 14
+
+// leaveOut leaves out each edge, and sets each feature of the explained nodes to 0, or of all nodes and of the graph for a whole graph.
 func (v *view) leaveOut(s *scores) error {
 	m := ones(len(v.edges))
 	for k := range m {
+		if v.o.columnsOnly {
+			break
+		}
 		m[k] = 0
 		y, err := v.pass(nil, m)
 		if err != nil {
 			return err
 		}
 		m[k] = 1
-		s.edges[k] = float64(v.first[v.output]) - float64(y[v.output])
+		s.edges[k] = v.explained(v.first) - v.explained(y)
 	}
-	own := v.n.X[:v.n.Cols] // the node is the first
-	for c, x := range own {
-		if x == 0 {
-			continue
+	var at []int
+	for _, row := range v.n.ends {
+		for c := range v.n.cols {
+			at = append(at, row*v.n.cols+c)
 		}
-		changed := slices.Clone(v.n.X)
-		changed[c] = 0
+	}
+	if v.n.ends == nil {
+		for i := range v.x {
+			at = append(at, i)
+		}
+	}
+	at = slices.DeleteFunc(at, func(i int) bool { return v.x[i] == 0 })
+	if len(at) > mostPasses {
+		return fmt.Errorf("explain: %s has %d features other than 0, and leaving out takes a pass for each; take --method gradients (explain.Gradients): %w", v.n.of, len(at), predict.ErrRequest)
+	}
+	for _, i := range at {
+		changed := slices.Clone(v.x)
+		changed[i] = 0
 		y, err := v.pass(changed, nil)
 		if err != nil {
 			return err
 		}
-		s.features[c] = float64(v.first[v.output]) - float64(y[v.output])
+		s.features[i] = v.explained(v.first) - v.explained(y)
 	}
 	return nil
 }
@@ -256,65 +373,74 @@ const (
 
 // learn trains masks of edges and features so that the network still gives the node its answer.
 func (v *view) learn(s *scores) error {
-	n, edges, features := len(v.n.Nodes), len(v.edges), len(v.n.X)
+	edges, features := len(v.edges), len(v.x)
 	w := make([]float32, edges+features) // logits of the masks, those of edges first
 	r := rand.New(rand.NewPCG(v.o.Seed, 0x6d61736b))
-	deviation := math.Sqrt2 * math.Sqrt(2/(2*float64(v.n.Graph)))
+	deviation := math.Sqrt2 * math.Sqrt(2/(2*float64(v.n.graph)))
 	for i := range w {
 		if w[i] = float32(0.1 * r.NormFloat64()); i < edges {
 			w[i] = float32(deviation * r.NormFloat64())
 		}
 	}
-	mask, grad := make([]float32, len(w)), make([]float32, len(w))
-	reached := make([]bool, len(w)) // an edge or feature that the answer does not depend on has no mask
+	mask, grad, g := make([]float32, len(w)), make([]float32, len(w)), make([]float32, 0, len(w))
+	reached := make([]float32, len(w)) // 0 for an edge or feature that the answer does not depend on: it has no mask
 	adam := optim.NewAdam(optim.AdamOptions{LR: v.o.LR})
 	for epoch := range v.o.Epochs {
 		if err := v.ctx.Err(); err != nil {
 			return err
 		}
-		for i, z := range w {
-			mask[i] = float32(1 / (1 + math.Exp(-float64(z))))
+		simd.Exp(mask, w, 0)
+		for i, e := range mask {
+			mask[i] = 1 - 1/(1+e)
 		}
-		v.f.Reset(nn.Config{Threads: v.n.Threads, Grad: true})
-		of := v.f.Leaf(n, v.n.Cols, mask[edges:], v.n.Space)
+		v.f.Reset(nn.Config{Threads: v.n.threads, Grad: true})
+		of, ofOwn := v.inputs(mask[edges:], v.f.Leaf)
+		x, own := v.inputs(v.x, v.f.Input)
+		x = v.f.Mul(x, of)
+		if own != nil {
+			own = v.f.Mul(own, ofOwn)
+		}
 		var m *nn.Tensor
 		if edges > 0 {
 			m = v.f.Leaf(edges, 1, mask[:edges], nil)
 		}
-		y, err := v.forward(v.f.Mul(v.input(), of), m)
+		y, err := v.forward(x, own, m)
 		if err != nil {
 			return err
 		}
 		if err := v.f.Backward(v.loss(y), 1); err != nil {
 			return fmt.Errorf("explain: %w", err)
 		}
-		g := of.Grad()
-		if m != nil {
-			g = slices.Concat(m.Grad(), g)
+		g = g[:0]
+		for _, leaf := range []*nn.Tensor{m, of, ofOwn} {
+			if leaf != nil {
+				g = append(g, leaf.Grad()...)
+			}
 		}
 		if epoch == 0 {
 			for i := range reached {
-				reached[i] = g[i] != 0
+				if g[i] != 0 {
+					reached[i] = 1
+				}
 			}
 		}
-		for i := range grad {
-			size, entropy, all := maskEdgeSize, maskEdgeEntropy, edges
-			if i >= edges {
-				size, entropy, all = maskNodeSize/float64(features), maskNodeEntropy, features
-			}
-			p := float64(mask[i])
-			slope := p * (1 - p)
-			// The entropy's derivative by p is -log(p/(1-p)), which is minus the logit.
-			if grad[i] = 0; reached[i] {
-				grad[i] = float32((float64(g[i]) + size - entropy/float64(all)*float64(w[i])) * slope)
+		// The entropy's derivative by p is -log(p/(1-p)), which is minus the logit.
+		slope := func(lo, hi int, size, entropies float64) {
+			cost, entropy := float32(size), float32(entropies/float64(max(hi-lo, 1)))
+			g, mask, w, reached, grad := g[lo:hi], mask[lo:hi], w[lo:hi], reached[lo:hi], grad[lo:hi]
+			for i, d := range g {
+				p := mask[i]
+				grad[i] = (d + cost - entropy*w[i]) * p * (1 - p) * reached[i]
 			}
 		}
+		slope(0, edges, maskEdgeSize, maskEdgeEntropy)
+		slope(edges, len(w), maskNodeSize/float64(max(features, 1)), maskNodeEntropy)
 		adam.Step(w, grad, 1)
 	}
 	for i, z := range w {
 		p := 1 / (1 + math.Exp(-float64(z)))
 		switch {
-		case !reached[i]:
+		case reached[i] == 0:
 		case i < edges:
 			s.edges[i] = p
 		default:
@@ -324,13 +450,14 @@ func (v *view) learn(s *scores) error {
 	return nil
 }
 
-// loss is the cross-entropy of the explained class, the binary one of a label, or the squared distance from the number.
+// loss is the cross-entropy of the explained class, the binary one of a label or of the score of a pair, or the squared distance from the
+// number.
 func (v *view) loss(y *nn.Tensor) *nn.Tensor {
 	one := v.f.Cols(y, v.output, v.output+1)
-	switch v.n.Kind {
+	switch v.n.kind {
 	case predict.Classes:
 		return v.f.Scale(v.f.SumAll(v.f.Cols(v.f.LogSoftmax(y), v.output, v.output+1)), -1)
-	case predict.Labels: // -log of the probability of what was predicted
+	case predict.Labels, predict.Scores: // -log of the probability of what was predicted
 		sign := 1.0
 		if v.first[v.output] < 0 {
 			sign = -1

@@ -25,6 +25,7 @@ func commands() []cli.Command {
 		inferCommand,
 		predictCommand,
 		explainCommand,
+		reportCommand,
 		onnxCommand,
 		sweepCommand,
 		scalingCommand,
