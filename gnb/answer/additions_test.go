@@ -113,6 +113,12 @@ func TestTopTargets(t *testing.T) {
 	if status, got := ask(t, url+"/v1/top", `{"id": "5", "k": 21}`); status != 413 || !strings.Contains(fmt.Sprint(got), "at most 20") {
 		t.Errorf("more targets than a request may have: %d, %v", status, got)
 	}
+	if status, got := ask(t, url+"/v1/explain", `{"pair": {"source": "5", "target": "7"}, "method": "gradient-input"}`); status != 200 || got["columns"] == nil {
+		t.Errorf("the explanation of a pair: %d, %v", status, got)
+	}
+	if status, got := ask(t, url+"/v1/explain", `{"id": "5", "pair": {"source": "5", "target": "7"}}`); status != 400 {
+		t.Errorf("an explanation of two things: %d, %v", status, got)
+	}
 	_, url = server(t, opened(t, run, ds, predict.Options{Quiet: true}), answer.Options{})
 	if status, got := ask(t, url+"/v1/top", `{"id": "5"}`); status != 400 || !strings.Contains(fmt.Sprint(got), "--precompute 2") {
 		t.Errorf("without embeddings: %d, %v", status, got)

@@ -336,11 +336,16 @@ const mostExplained = 1000
 func (s *Server) explained(ctx context.Context, body io.Reader) (any, error) {
 	var q struct {
 		ID     string         `json:"id"`
+		Pair   *predict.Pair  `json:"pair"`
 		Method explain.Method `json:"method"`
 		Output string         `json:"output"`
+		Than   string         `json:"than"`
 	}
 	if err := read(body, &q); err != nil {
 		return nil, err
+	}
+	if q.Pair != nil && q.ID != "" {
+		return nil, refuse(http.StatusBadRequest, "request", "the request has an id and a pair; an explanation is of one of them")
 	}
 	select {
 	case s.why <- struct{}{}:
@@ -349,7 +354,14 @@ func (s *Server) explained(ctx context.Context, body io.Reader) (any, error) {
 		return nil, ctx.Err()
 	}
 	return s.alone(ctx, func(p *predict.Predictor) (any, error) {
-		e, err := explain.With(ctx, p, q.ID, explain.Options{Method: q.Method, Output: q.Output})
+		o := explain.Options{Method: q.Method, Output: q.Output, Than: q.Than}
+		var e *explain.Explanation
+		var err error
+		if q.Pair != nil {
+			e, err = explain.PairWith(ctx, p, *q.Pair, o)
+		} else {
+			e, err = explain.With(ctx, p, q.ID, o)
+		}
 		if err != nil {
 			return nil, err
 		}
