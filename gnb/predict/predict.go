@@ -185,12 +185,9 @@ func (p *Predictor) open(ctx context.Context, run *runs.Run) error {
 		return err
 	}
 	p.order = orders(p.in, run.Config.FeatureNames, p.schema)
-	if p.in.Dir() != "" {
-		var err error
-		p.tables, err = tables.NewEncoder(p.in)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	var err error
+	if p.tables, err = tables.NewEncoder(p.in); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	p.current = &state{p: p, over: p.plain(), ids: make([]map[string]int, p.types())}
 	return p.precompute(ctx)

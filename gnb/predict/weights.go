@@ -40,7 +40,7 @@ func (m someLayers) Layer(f *nn.Fwd, i int, b *nn.Block, h *nn.Tensor) *nn.Tenso
 
 // load builds the run's network and loads its weights.
 func (p *Predictor) load(run *runs.Run) error {
-	file, info, err := run.WeightsFile(p.o.Final)
+	ts, file, info, err := run.ReadWeights(p.o.Final)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (p *Predictor) load(run *runs.Run) error {
 	if err != nil {
 		return fmt.Errorf("predict: the network of run %s: %w", p.run, err)
 	}
-	if err := p.readWeights(m, info); err != nil {
+	if err := p.setWeights(m, info, ts); err != nil {
 		return err
 	}
 	p.model = m
@@ -88,12 +88,8 @@ func (p *Predictor) load(run *runs.Run) error {
 	return nil
 }
 
-// readWeights sets the parameters of m, and the learned rows, to those of the file.
-func (p *Predictor) readWeights(m nn.Model, info *runs.ModelInfo) error {
-	ts, _, err := safetensors.ReadFile(p.weights)
-	if err != nil {
-		return fmt.Errorf("predict: the weights of run %s: %w", p.run, err)
-	}
+// setWeights sets the parameters of m, and the learned rows, to those of the file.
+func (p *Predictor) setWeights(m nn.Model, info *runs.ModelInfo, ts []safetensors.Tensor) (err error) {
 	at := slices.IndexFunc(ts, func(t safetensors.Tensor) bool { return t.Name == saving.EmbeddingWeights })
 	if s := info.Config; s.Embedding || len(s.Learned) > 0 {
 		rows := &learnedRows{cols: s.In}

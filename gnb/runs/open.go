@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -36,6 +37,26 @@ func Open(dir string) (*Run, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	return r, nil
+}
+
+// OpenFS opens a run whose files are in a file system, such as a section of another file: config.json, result.json and the
+// weights. name is the name of fsys in errors, and [Run.Dir]. Methods that read other files of the run find none.
+func OpenFS(fsys fs.FS, name string) (*Run, error) {
+	entry.Enter()
+	r := &Run{Dir: name, files: fsys}
+	for file, into := range map[string]any{runfile.Config: &r.Config, runfile.Result: &r.Result} {
+		b, err := fs.ReadFile(fsys, file)
+		if err == nil {
+			err = runfile.ParseJSON("runs", filepath.Join(name, file), b, into)
+		}
+		if err != nil {
+			return nil, ofRun(name, err)
+		}
+	}
+	if r.Result.Values == nil {
+		r.Result.Values = map[string]float64{}
 	}
 	return r, nil
 }

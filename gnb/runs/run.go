@@ -3,6 +3,7 @@ package runs
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"path/filepath"
@@ -24,6 +25,8 @@ type Run struct {
 	Dir    string
 	Config Config
 	Result Result
+
+	files fs.FS // of OpenFS, else nil
 }
 
 // Value returns a value of the result by name, NaN if there is none: "val_accuracy",
@@ -113,13 +116,16 @@ func (r *Run) Weights() string { return filepath.Join(r.Dir, "model.safetensors"
 // gnb.Train, those of the best epoch.
 func (r *Run) BestWeights() string { return filepath.Join(r.Dir, "best.safetensors") }
 
-// DatasetSpec returns the argument with which gnb.Load opens the run's dataset: its directory or
-// its generator. It is "" if the program made the dataset itself. Resuming the run checks that the
+// DatasetSpec returns the argument with which gnb.Load opens the run's dataset: its directory, which
+// config.json can name relative to that of the run (an exported model has it inside), or its generator. It is "" if the program made the dataset itself. Resuming the run checks that the
 // dataset is still the same.
 func (r *Run) DatasetSpec() string {
 	c := r.Config
 	remote := func(spec string) bool { return strings.Contains(spec, "://") } // servers are named by the user, never by a record
 	if c.DatasetDir != "" && !remote(c.DatasetDir) {
+		if !filepath.IsAbs(c.DatasetDir) {
+			return filepath.Join(r.Dir, c.DatasetDir)
+		}
 		return c.DatasetDir
 	}
 	if spec, ok := strings.CutPrefix(c.DatasetSource, generatedBy); ok && !remote(spec) {

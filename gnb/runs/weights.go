@@ -53,13 +53,19 @@ func (r *Run) Load(net nn.Model) error {
 // final ones if there are no best ones or final is set. It also returns the network's description,
 // nil if none was recorded. It fails if the run did not write the file.
 func (r *Run) WeightsFile(final bool) (path string, model *ModelInfo, err error) {
+	_, path, model, err = r.ReadWeights(final)
+	return path, model, err
+}
+
+// ReadWeights is [Run.WeightsFile] that also returns what the file has.
+func (r *Run) ReadWeights(final bool) (ts []safetensors.Tensor, path string, model *ModelInfo, err error) {
 	for _, file := range []string{r.BestWeights(), r.Weights()} {
 		if final && file != r.Weights() {
 			continue
 		}
 		name := filepath.Base(file)
 		said, written := r.Result.Weights[name]
-		_, meta, err := safetensors.ReadFile(file)
+		ts, meta, err := r.readWeights(file)
 		switch {
 		case errors.Is(err, os.ErrNotExist) && !written:
 			continue
@@ -68,20 +74,31 @@ func (r *Run) WeightsFile(final bool) (path string, model *ModelInfo, err error)
 			if !final {
 				wayOut += ", or take the final weights (Final, --final)"
 			}
-			return "", nil, fmt.Errorf("gnb: %s of run %s is missing; %s", name, r.Config.ID, wayOut)
+			return nil, "", nil, fmt.Errorf("gnb: %s of run %s is missing; %s", name, r.Config.ID, wayOut)
 		case err != nil:
-			return "", nil, fmt.Errorf("gnb: the weights of run %s: %w", r.Config.ID, err)
+			return nil, "", nil, fmt.Errorf("gnb: the weights of run %s: %w", r.Config.ID, err)
 		}
 		if written && safetensors.SumIn(meta) != said {
-			return "", nil, fmt.Errorf("gnb: %s is not the file that run %s wrote; put that back, or train again", file, r.Config.ID)
+			return nil, "", nil, fmt.Errorf("gnb: %s is not the file that run %s wrote; put that back, or train again", file, r.Config.ID)
 		}
 		if text := meta[runfile.MetaModel]; text != "" {
 			model = &ModelInfo{}
 			if err := json.Unmarshal([]byte(text), model); err != nil {
-				return "", nil, fmt.Errorf("gnb: %s: what it says of its network cannot be read: %w", file, err)
+				return nil, "", nil, fmt.Errorf("gnb: %s: what it says of its network cannot be read: %w", file, err)
 			}
 		}
-		return runfile.Absolute(file), model, nil
+		if r.files == nil {
+			file = runfile.Absolute(file)
+		}
+		return ts, file, model, nil
 	}
-	return "", nil, fmt.Errorf("gnb: run %s has no weights yet; it is %s", r.Config.ID, r.Result.State)
+	return nil, "", nil, fmt.Errorf("gnb: run %s has no weights yet; it is %s", r.Config.ID, r.Result.State)
+}
+
+// readWeights reads a file of weights.
+func (r *Run) readWeights(file string) ([]safetensors.Tensor, map[string]string, error) {
+	if r.files != nil {
+		return safetensors.ReadFS(r.files, filepath.Base(file))
+	}
+	return safetensors.ReadFile(file)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/graphops/divided"
-	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
 )
 
@@ -133,7 +132,7 @@ func (r *Recipe) oldNodes(ds *dataset.Dataset) ([]*nodes, error) {
 	total := 0
 	for t := range r.Nodes {
 		n := &nodes{t: &r.Nodes[t], missing: missing, seed: r.Seed, idx: &index{}}
-		if err := n.readIDs(filepath.Join(ds.Dir(), dataset.NamesFile(n.t.Type))); err != nil {
+		if err := n.readIDs(ds); err != nil {
 			return nil, err
 		}
 		n.from = n.idx.n
@@ -156,9 +155,10 @@ func (r *Recipe) oldNodes(ds *dataset.Dataset) ([]*nodes, error) {
 	return all, nil
 }
 
-// readIDs reads the file of a type's ids.
-func (n *nodes) readIDs(path string) error {
-	in, err := atomicfile.Open(path)
+// readIDs reads the ids of a type.
+func (n *nodes) readIDs(ds *dataset.Dataset) error {
+	path := filepath.Join(ds.Dir(), dataset.NamesFile(n.t.Type))
+	in, err := ds.OpenFile(dataset.NamesFile(n.t.Type))
 	if err != nil {
 		return fault("reading the ids of the nodes: %w", err)
 	}

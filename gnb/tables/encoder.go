@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +19,7 @@ import (
 // finds nodes by their original ids. It is safe for concurrent use.
 type Encoder struct {
 	r       *Recipe
-	dir     string
+	ds      *dataset.Dataset
 	missing *columns.Missing
 	ids     []typeIDs
 }
@@ -32,21 +31,21 @@ type typeIDs struct {
 	err  error
 }
 
-// NewEncoder returns the encoder of the recipe in a dataset's directory. The error for a dataset that was not made of tables
-// wraps [fs.ErrNotExist]. It reads the recipe alone; the first call that needs the ids of a type reads them, about 24 bytes and
+// NewEncoder returns the encoder of the recipe in a dataset's directory, or among its files (dataset.OpenFS). The error for a
+// dataset that was not made of tables wraps [fs.ErrNotExist]. It reads the recipe alone; the first call that needs the ids of a type reads them, about 24 bytes and
 // the id's text for each node.
 func NewEncoder(ds *dataset.Dataset) (*Encoder, error) {
-	if ds == nil || ds.Dir() == "" {
+	if ds == nil {
 		return nil, fault("an encoder needs a dataset that was opened from the directory that tables.Read wrote")
 	}
-	r, err := ReadRecipe(ds.Dir())
+	r, err := recipeOf(ds)
 	if err != nil {
 		return nil, err
 	}
 	if r.Graphs != nil {
 		return nil, fault("%s has many graphs, to which nothing is appended; read the tables of new graphs with the recipe of this dataset (tables.Read with Options.Recipe, or gnb data convert --recipe)", ds.Name())
 	}
-	return &Encoder{r: r, dir: ds.Dir(), missing: r.missing(), ids: make([]typeIDs, len(r.Nodes))}, nil
+	return &Encoder{r: r, ds: ds, missing: r.missing(), ids: make([]typeIDs, len(r.Nodes))}, nil
 }
 
 // Recipe returns the recipe, which is read-only.
@@ -61,7 +60,7 @@ func (e *Encoder) index(typ string) (*index, error) {
 	x := &e.ids[t]
 	x.once.Do(func() {
 		n := &nodes{t: &e.r.Nodes[t], idx: &index{}}
-		x.err = n.readIDs(filepath.Join(e.dir, dataset.NamesFile(typ)))
+		x.err = n.readIDs(e.ds)
 		x.idx = n.idx
 	})
 	return x.idx, x.err

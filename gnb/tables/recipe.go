@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/phrase"
@@ -247,6 +249,33 @@ func ReadRecipe(dir string) (*Recipe, error) {
 	r, err := parseRecipe(raw)
 	if err != nil {
 		return nil, fault("reading %s: %w", path, err)
+	}
+	return r, nil
+}
+
+// recipeOf reads the recipe of a dataset.
+func recipeOf(ds *dataset.Dataset) (*Recipe, error) {
+	if ds.Dir() != "" {
+		return ReadRecipe(ds.Dir())
+	}
+	f, err := ds.OpenFile(RecipeFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault("%s has no recipe, so it was not made by tables.Read: %w", ds.Name(), err)
+	}
+	if err != nil {
+		return nil, fault("%w", err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxRecipe+1))
+	if err == nil && len(raw) > maxRecipe {
+		err = fmt.Errorf("it has more than the %d bytes that a recipe can have", maxRecipe)
+	}
+	var r *Recipe
+	if err == nil {
+		r, err = parseRecipe(raw)
+	}
+	if err != nil {
+		return nil, fault("reading the recipe of %s: %w", ds.Name(), err)
 	}
 	return r, nil
 }

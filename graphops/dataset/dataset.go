@@ -69,6 +69,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,6 +133,7 @@ type Dataset struct {
 	Meta Metadata
 
 	dir    string
+	files  fs.FS // of OpenFS, else nil
 	stamps []stamp
 	known  *known // describes the files of an opened dataset
 	closer []io.Closer
@@ -149,7 +151,7 @@ type Metadata struct {
 	NumNodes      int    `json:"num_nodes"`
 	NumEdges      int64  `json:"num_edges"`   // directed
 	FeatureDim    int    `json:"feature_dim"` // 0: no features.npy
-	NumClasses    int    `json:"num_classes"` // 0: no labels.npy
+	NumClasses    int    `json:"num_classes"` // 0: no labels.npy; see Unlabelled
 	// ClassNames are the names of the classes, one per class; it is empty if the classes are only
 	// numbers.
 	ClassNames []string `json:"class_names,omitempty"`
@@ -174,6 +176,9 @@ type Metadata struct {
 	EdgeTimes       bool  `json:"edge_times,omitempty"`  // edge_times.npy exists
 	EdgeTypes       bool  `json:"edge_types,omitempty"`  // of a part: edge_types.npy exists; the whole dataset names the types
 	MultiLabel      bool  `json:"multi_label,omitempty"` // labels.npy is a matrix
+	// Unlabelled says that there is no labels.npy although NumClasses is not 0: the classes have numbers and names, and the file
+	// of the nodes' classes was left out ([Dataset.WithoutAnswers]).
+	Unlabelled bool `json:"unlabelled,omitempty"`
 	// NodeTypes and Relations are the types of nodes and edges; without node types there are none, and
 	// no edge_types.npy. A caller that builds a Dataset sets NodeTypes only if types have different
 	// classes.

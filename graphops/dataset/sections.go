@@ -190,7 +190,10 @@ func (d *Dataset) describe(m *Metadata) {
 	if m.Parts != nil {
 		return // the parts have the rest
 	}
-	m.MultiLabel = d.MultiLabels != nil
+	if d.MultiLabels != nil || d.Labels != nil || m.NumClasses == 0 {
+		m.Unlabelled = false
+	}
+	m.MultiLabel = d.MultiLabels != nil || m.Unlabelled && m.MultiLabel
 	if d.MultiLabels != nil {
 		m.NumClasses = d.MultiLabels.Cols
 	}
@@ -273,7 +276,7 @@ func (d *Dataset) checkRows(n int, what string) error {
 		return fmt.Errorf("%d labels for %d %s", len(d.Labels), n, what)
 	case d.Labels != nil && d.Meta.NumClasses <= 0:
 		return errors.New("there are labels, but Meta.NumClasses is 0")
-	case d.Labels == nil && d.Meta.NumClasses != 0 && d.Meta.Parts == nil:
+	case d.Labels == nil && d.Meta.NumClasses != 0 && d.Meta.Parts == nil && !d.Meta.Unlabelled:
 		return fmt.Errorf("Meta.NumClasses is %d, but there are no labels", d.Meta.NumClasses)
 	}
 	if sparse != nil {
@@ -578,7 +581,7 @@ func loadSparse(src source, name string, rows, cols int, format string) (*Sparse
 
 func (d *Dataset) loadLabels(src source) error {
 	m := &d.Meta
-	if m.NumClasses == 0 || m.Parts != nil {
+	if m.NumClasses == 0 || m.Parts != nil || m.Unlabelled {
 		return nil
 	}
 	a, label, err := openNPY(src, labelsFile, "num_classes", m.NumClasses)

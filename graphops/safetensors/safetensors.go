@@ -239,13 +239,7 @@ func ReadFile(path string) (tensors []Tensor, meta map[string]string, err error)
 		return nil, nil, err
 	}
 	defer f.Close()
-	if tensors, meta, err = Read(f, size); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if err := verify(f, tensors, meta); err != nil {
-		return tensors, meta, fmt.Errorf("safetensors: %s: %w", path, err)
-	}
-	return tensors, meta, nil
+	return readChecked(f, size, path)
 }
 
 // WriteFile writes the file at path completely or not at all (see package atomicfile). It adds a

@@ -120,6 +120,11 @@ func ReadJSON(room, path string, v any) error {
 	if err != nil {
 		return err
 	}
+	return ParseJSON(room, path, b, v)
+}
+
+// ParseJSON reads the content of a file of WriteJSON into v, as [ReadJSON] does; path is its name in the error.
+func ParseJSON(room, path string, b []byte, v any) (err error) {
 	if err = checkSeal(b); err == nil {
 		err = json.Unmarshal(b, v)
 	}
