@@ -35,6 +35,8 @@ func commands() []cli.Command {
 		runsCommand,
 		serveCommand,
 		serveModelCommand,
+		exportModelCommand,
+		buildServerCommand,
 		watch.Command,
 		kernelCommand,
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
-	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/explain"
 	"github.com/graphnb/graphnb/gnb/graphs"
@@ -15,12 +15,12 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
-var explainCommand = cli.Command{Name: "explain", Summary: "say why a trained model answers as it does", Run: runExplain}
+var explainCommand = cli.Command{Name: "explain", Summary: "say why a trained model answers as it does", Run: subject{}.explain}
 
-func runExplain(ctx context.Context, args []string, out *cli.Output) (err error) {
-	fs := out.Flags("RUN [NODE…]", "Explains a run's answers for nodes of its dataset, by their ids: which columns, which neighbours and which edges they rest on, and what the answer becomes without them and at random. A run that predicts links explains scores of pairs (--pair), and one of whole graphs takes the ids of graphs. Methods: gradients (integrated), gradient-input, leave-out, mask (GNNExplainer). --picture draws one explanation, and --out writes all scores as a table.")
+func (m subject) explain(ctx context.Context, args []string, out *cli.Output) (err error) {
+	fs := out.Flags(m.arguments("RUN", "[NODE…]"), "Explains a run's answers for nodes of its dataset, by their ids: which columns, which neighbours and which edges they rest on, and what the answer becomes without them and at random. A run that predicts links explains scores of pairs (--pair), and one of whole graphs takes the ids of graphs. Methods: gradients (integrated), gradient-input, leave-out, mask (GNNExplainer). --picture draws one explanation, and --out writes all scores as a table.")
 	var o explain.Options
-	data := fs.String("dataset", "", "`dataset` to explain on (default the run's)")
+	data := m.datasetFlag(fs, "explain on")
 	method := fs.String("method", string(explain.Gradients), "gradients, gradient-input, leave-out or mask")
 	fs.StringVar(&o.Output, "output", "", "class, label or target to explain (default the answer)")
 	fs.StringVar(&o.Than, "than", "", "explain --output rather than this other output")
@@ -43,15 +43,17 @@ func runExplain(ctx context.Context, args []string, out *cli.Output) (err error)
 	var p predict.Options
 	fs.BoolVar(&p.Final, "final", false, "use the final weights instead of the best ones")
 	var fanouts ranks.Fanouts
-	fs.Var(&fanouts, "fanout", "neighbours per hop: `10,10` (default all)")
+	if err := m.fanoutFlag(fs, &fanouts); err != nil {
+		return err
+	}
 	fs.IntVar(&p.MaxEdges, "max-edges", 0, "edges of a neighbourhood, at most (default 4194304)")
 	fs.IntVar(&p.Threads, "threads", 0, "threads (default all)")
-	options.Verify(out, fs)
-	rest, err := out.Parse(fs, args, 1, -1)
+	m.verifyFlag(out, fs)
+	rest, err := out.Parse(fs, args, m.names(), -1)
 	if err != nil {
 		return err
 	}
-	nodes := rest[1:]
+	name, nodes := m.split(rest)
 	switch n := len(nodes) + len(pairs); {
 	case n == 0:
 		return cli.Usagef("nothing is to be explained; give ids of nodes, or pairs (--pair SOURCE,TARGET)")
@@ -62,11 +64,11 @@ func runExplain(ctx context.Context, args []string, out *cli.Output) (err error)
 	}
 	o.Method = explain.Method(*method)
 	setPredict(&p, fanouts, out)
-	run, err := options.OpenRun(rest[0])
+	run, ds, err := m.open(ctx, out, name, *data)
 	if err != nil {
 		return err
 	}
-	each, end, err := explainer(ctx, out, run, *data, nodes, pairs, p, o)
+	each, end, err := explainer(ctx, run, ds, nodes, pairs, p, o)
 	if err != nil {
 		return err
 	}
@@ -99,12 +101,9 @@ func runExplain(ctx context.Context, args []string, out *cli.Output) (err error)
 	return nil
 }
 
-// explainer opens what explains a run's answers. each explains the i-th node or pair, and end closes all.
-func explainer(ctx context.Context, out *cli.Output, run *runs.Run, data string, nodes []string, pairs []predict.Pair, p predict.Options, o explain.Options) (each func(i int) (*explain.Explanation, error), end func() error, err error) {
-	ds, err := answeredDataset(ctx, out, run, data)
-	if err != nil {
-		return nil, nil, err
-	}
+// explainer opens what explains a run's answers on a dataset, which it closes, also when it fails. each explains the i-th node or pair, and end
+// closes all.
+func explainer(ctx context.Context, run *runs.Run, ds *gnb.Dataset, nodes []string, pairs []predict.Pair, p predict.Options, o explain.Options) (each func(i int) (*explain.Explanation, error), end func() error, err error) {
 	if graphs.Trained(run) {
 		if len(pairs) > 0 {
 			return nil, nil, errors.Join(cli.Usagef("run %s predicts whole graphs; give ids of graphs in place of --pair", run.Config.ID), ds.Close())

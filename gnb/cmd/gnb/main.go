@@ -25,6 +25,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/onhosts"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
+	"github.com/graphnb/graphnb/gnb/deploy"
 	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
@@ -42,12 +43,22 @@ func main() {
 	} else if ends {
 		os.Exit(cli.StatusOK)
 	}
+	app, err := deploy.Self()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, cli.OneLine(err))
+		os.Exit(cli.StatusFailed)
+	}
 	if exe, err := os.Executable(); err == nil && envknob.Helper.Get() == "" {
 		_ = os.Setenv(envknob.Helper.Name, exe) // a run's panel reads GPUs with this program instead of the gnb on PATH
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), append(multigpu.Interrupts(), syscall.SIGTERM)...)
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
-	status := dispatch(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	var status int
+	if app != nil {
+		status = dispatchApp(ctx, app, os.Args[1:], os.Stdout, os.Stderr)
+	} else {
+		status = dispatch(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
 	stop()
 	multigpu.Leave(status)
 	os.Exit(status)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -20,30 +19,34 @@ import (
 	"github.com/graphnb/graphnb/gnb/tables"
 )
 
-var predictCommand = cli.Command{Name: "predict", Summary: "answer for single nodes, known or new", Run: runPredict}
+var predictCommand = cli.Command{Name: "predict", Summary: "answer for single nodes, known or new", Run: subject{}.predict}
 
-func runPredict(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("RUN [ID ...]", "Answers for nodes from a trained run, at the cost of their neighbourhoods: for the nodes of the run's dataset with these ids (those of its tables, else numbers from 0; TYPE:ID where types share ids), or for the new nodes of --rows. It prints the class and its probability, the labels, the numbers or the embedding of each node. With all neighbours, the default, the answers have the bits of gnb infer on the dataset with the rows appended.\n\nFILE of --rows is a table with the columns of the dataset's tables of nodes, or the column id and then the features; that of --edges has the columns of its table of edges, or source, target and, if edges have some, weight, time and then features. The edges join new nodes to known ones and to each other. In a dataset with types give a file for each type and relation: --rows user=users.csv,item=items.csv --edges user:buys:item=buys.csv. A FILE of --rows that ends in .json has nodes and edges together, as {\"nodes\": [{\"id\": …, \"columns\": {…}}], \"edges\": [{\"source\": …, \"target\": …}]}.\n\n--pairs FILE, for runs that predict links, has the columns source and target, and each pair gets its score.")
+const predictHelp = "Answers for nodes from a trained run, at the cost of their neighbourhoods: for the nodes of the run's dataset with these ids (those of its tables, else numbers from 0; TYPE:ID where types share ids), or for the new nodes of --rows. It prints the class and its probability, the labels, the numbers or the embedding of each node. With all neighbours, the default, the answers have the bits of gnb infer on the dataset with the rows appended.\n\nFILE of --rows is a table with the columns of the dataset's tables of nodes, or the column id and then the features; that of --edges has the columns of its table of edges, or source, target and, if edges have some, weight, time and then features. The edges join new nodes to known ones and to each other. In a dataset with types give a file for each type and relation: --rows user=users.csv,item=items.csv --edges user:buys:item=buys.csv. A FILE of --rows that ends in .json has nodes and edges together, as {\"nodes\": [{\"id\": …, \"columns\": {…}}], \"edges\": [{\"source\": …, \"target\": …}]}.\n\n--pairs FILE, for runs that predict links, has the columns source and target, and each pair gets its score."
+
+func (m subject) predict(ctx context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags(m.arguments("RUN", "[ID ...]"), predictHelp)
 	var (
 		o    predict.Options
 		hops ranks.Fanouts
 	)
-	data := fs.String("dataset", "", "`dataset` to answer on (default the run's)")
+	data := m.datasetFlag(fs, "answer on")
 	rows := fs.String("rows", "", "`file` of new nodes, for types TYPE=FILE,…")
 	edges := fs.String("edges", "", "`file` of their edges, for types RELATION=FILE,…")
 	pairs := fs.String("pairs", "", "links: `file` of pairs to score")
-	fs.Var(&hops, "fanout", "neighbours per hop, the node's first: `15,full` (default full)")
+	if err := m.fanoutFlag(fs, &hops); err != nil {
+		return err
+	}
 	fs.Uint64Var(&o.Seed, "seed", 0, "random `seed` of the neighbours drawn by --fanout")
 	fs.BoolVar(&o.Final, "final", false, "use the final weights instead of the best ones")
 	fs.IntVar(&o.Layer, "layer", 0, "hidden `layer` to answer with, from 1")
 	fs.IntVar(&o.MaxEdges, "max-edges", 0, "most edges of a node's neighbourhood (default 4194304)")
 	fs.IntVar(&o.Threads, "threads", 0, "`threads` (default all processors)")
-	options.Verify(out, fs)
-	rest, err := out.Parse(fs, args, 1, -1)
+	m.verifyFlag(out, fs)
+	rest, err := out.Parse(fs, args, m.names(), -1)
 	if err != nil {
 		return err
 	}
-	ids := rest[1:]
+	name, ids := m.split(rest)
 	switch {
 	case *edges != "" && *rows == "":
 		return cli.Usagef("--edges %s has edges of new nodes, and --rows is missing; give the file of the nodes", *edges)
@@ -55,7 +58,7 @@ func runPredict(ctx context.Context, args []string, out *cli.Output) error {
 		return cli.Usagef("there is nothing to answer; give the ids of nodes, or new nodes by --rows FILE")
 	}
 	setPredict(&o, hops, out)
-	p, ds, err := openPredictor(ctx, out, rest[0], *data, o)
+	p, ds, err := m.openPredictor(ctx, out, name, *data, o)
 	if err != nil {
 		return err
 	}
@@ -92,23 +95,6 @@ func setPredict(o *predict.Options, hops ranks.Fanouts, out *cli.Output) {
 	if o.Quiet = out.JSON; !hops.Full {
 		o.Fanouts = hops.List
 	}
-}
-
-// openPredictor opens a run by its name, and a predictor on its dataset or a given one. The caller closes both.
-func openPredictor(ctx context.Context, out *cli.Output, name, given string, o predict.Options) (*predict.Predictor, *gnb.Dataset, error) {
-	run, err := options.OpenRun(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	ds, err := answeredDataset(ctx, out, run, given)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := predict.Open(ctx, run, ds, o)
-	if err != nil {
-		return nil, nil, errors.Join(err, ds.Close())
-	}
-	return p, ds, nil
 }
 
 // answeredDataset loads the dataset to answer on: a given one, else that of the run.

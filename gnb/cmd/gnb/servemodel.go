@@ -15,7 +15,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 )
 
-var serveModelCommand = cli.Command{Name: "serve-model", Summary: "answer requests for a trained run's predictions over HTTP and gRPC", Run: runServeModel}
+var serveModelCommand = cli.Command{Name: "serve-model", Summary: "answer requests for a trained run's predictions over HTTP and gRPC", Run: subject{}.serve}
 
 const serveModelHelp = `
 Answers for single nodes by a trained run, RUN or the last one, over HTTP with JSON and over gRPC, until an interrupt or SIGTERM; then it
@@ -25,16 +25,18 @@ targets of a node (--precompute), explanations. With --additions, POST /v1/edges
 /v1/reload reads RUN again, or the last run, and answers by it without a failed request. Beyond this machine it needs a certificate (--tls-cert,
 --tls-key) and a token (GNB_TOKEN or GNB_TOKEN_FILE), or --insecure.`
 
-func runServeModel(ctx context.Context, args []string, out *cli.Output) (err error) {
-	fs := out.Flags("[RUN]", serveModelHelp)
+func (m subject) serve(ctx context.Context, args []string, out *cli.Output) (err error) {
+	fs := out.Flags(m.arguments("[RUN]", ""), m.help(serveModelHelp, appServeHelp))
 	var o answer.Options
 	var p predict.Options
 	var fanouts ranks.Fanouts
-	given := fs.String("dataset", "", "`dataset` to answer on (default the run's)")
+	given := m.datasetFlag(fs, "answer on")
 	listen := fs.String("listen", "127.0.0.1:7800", "`address` to listen on: \":7800\" locally, \"0.0.0.0:7800\" publicly")
 	cert := fs.String("tls-cert", "", "`file` of the server's certificate, in PEM format")
 	key := fs.String("tls-key", "", "`file` of the certificate's key")
-	fs.Var(&fanouts, "fanout", "neighbours per hop: `10,10` (default all)")
+	if err := m.fanoutFlag(fs, &fanouts); err != nil {
+		return err
+	}
 	fs.BoolVar(&p.Final, "final", false, "use the final weights instead of the best ones")
 	fs.IntVar(&p.MaxEdges, "max-edges", 0, "edges of a node's neighbourhood (default 4194304)")
 	fs.IntVar(&p.Precompute, "precompute", 0, "`layer` whose rows of all nodes are computed first")
@@ -49,8 +51,8 @@ func runServeModel(ctx context.Context, args []string, out *cli.Output) (err err
 	fs.IntVar(&o.Connections, "connections", 0, "open connections (default 1024)")
 	fs.DurationVar(&o.Timeout, "timeout", 10*time.Second, "`time` for a request, with waiting")
 	fs.DurationVar(&o.Drain, "drain", 10*time.Second, "`time` for open requests after SIGTERM")
-	options.Verify(out, fs)
-	rest, err := out.Parse(fs, args, 0, 1)
+	m.verifyFlag(out, fs)
+	rest, err := out.Parse(fs, args, 0, m.names())
 	if err != nil {
 		return err
 	}
@@ -62,11 +64,7 @@ func runServeModel(ctx context.Context, args []string, out *cli.Output) (err err
 	if len(rest) > 0 {
 		name = rest[0]
 	}
-	run, err := modelRun(ctx, name)
-	if err != nil {
-		return err
-	}
-	ds, err := answeredDataset(ctx, out, run, *given)
+	run, ds, err := m.open(ctx, out, name, *given)
 	if err != nil {
 		return err
 	}
@@ -76,7 +74,7 @@ func runServeModel(ctx context.Context, args []string, out *cli.Output) (err err
 		return err
 	}
 	first := run
-	o.Reload = func(ctx context.Context) (*predict.Predictor, error) {
+	reload := func(ctx context.Context) (*predict.Predictor, error) {
 		run, err := modelRun(ctx, name)
 		if err != nil {
 			return nil, err
@@ -85,6 +83,9 @@ func runServeModel(ctx context.Context, args []string, out *cli.Output) (err err
 			return nil, fmt.Errorf("run %s was trained on another dataset, %s, and the server has %s; start the server with the run's name", run.Config.ID, cmp.Or(run.Config.DatasetDir, run.Config.Dataset), cmp.Or(was.DatasetDir, was.Dataset))
 		}
 		return predict.Open(ctx, run, ds, p)
+	}
+	if m.app == nil {
+		o.Reload = reload
 	}
 	s, err := answer.New(of, o)
 	if err != nil {
@@ -105,7 +106,8 @@ func runServeModel(ctx context.Context, args []string, out *cli.Output) (err err
 	address := scheme + "://" + l.Addr().String()
 	out.Event("listening", map[string]any{"address": address, "run": run.Config.ID, "dataset": ds.Name()})
 	out.Logf("%s, at %s", of, address)
-	if err := s.Serve(ctx, l); err != nil {
+	ctx, checked := m.checkBehind(ctx)
+	if err := errors.Join(s.Serve(ctx, l), checked()); err != nil {
 		return err
 	}
 	out.Logf("ended")

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -25,9 +26,13 @@ const (
 // starts by making its flags with [Output.Flags] and parsing them with [Output.Parse]. The error it returns
 // becomes a one-line reason and exit status 1, or 2 when [Usagef] or a flag made it.
 type Command struct {
+	Program       string // "" for gnb
 	Name, Summary string
 	Run           func(ctx context.Context, args []string, out *Output) error
 }
+
+// words are the command as it is typed.
+func (c Command) words() string { return cmp.Or(c.Program, "gnb") + " " + c.Name }
 
 // Run runs c and turns its error into a message and an exit status.
 func Run(ctx context.Context, c Command, args []string, stdout, stderr io.Writer) int {
@@ -45,7 +50,7 @@ func Run(ctx context.Context, c Command, args []string, stdout, stderr io.Writer
 		return int(status)
 	case errors.As(err, &usage):
 		out.Fail(err)
-		fmt.Fprintf(stderr, "\"gnb %s --help\" explains its flags\n", c.Name)
+		fmt.Fprintf(stderr, "\"%s --help\" explains its flags\n", c.words())
 		return StatusUsage
 	case errors.Is(err, context.Canceled): // by ctx, or by code that handles ^C itself and may see it first
 		out.Fail(errors.New("interrupted"))

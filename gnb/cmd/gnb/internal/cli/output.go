@@ -52,7 +52,7 @@ func (o *Output) Flags(arguments, detail string) *flag.FlagSet {
 	fs.SetOutput(io.Discard) // parse reports errors, once
 	fs.BoolVar(&o.JSON, "json", o.JSON, "write events as JSON lines, with the result last")
 	fs.Usage = func() {
-		words := []string{"usage: gnb", o.command.Name}
+		words := []string{"usage: " + o.command.words()}
 		if arguments != "" {
 			words = append(words, arguments)
 		}
@@ -191,7 +191,7 @@ func (o *Output) Fail(err error) {
 		o.Logf("%s", trace)
 	}
 	o.Event("error", map[string]string{"error": OneLine(err)})
-	o.Logf("gnb %s: %s", o.command.Name, OneLine(err))
+	o.Logf("%s: %s", o.command.words(), OneLine(err))
 }
 
 func (o *Output) write(w io.Writer, b []byte) {

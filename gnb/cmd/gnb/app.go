@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/setup"
+	"github.com/graphnb/graphnb/gnb/deploy"
+)
+
+const appServeHelp = `
+Answers for single nodes by the model inside this program, over HTTP with JSON, until an interrupt or SIGTERM; then it
+finishes what it is answering and ends. GET /openapi.json describes the requests. It reads no other file and writes none. Beyond
+this machine it needs a certificate (--tls-cert, --tls-key) and a token (GNB_TOKEN or GNB_TOKEN_FILE), or --insecure.`
+
+// dispatchApp runs a command of a program with a model inside; without the name of one it serves.
+func dispatchApp(ctx context.Context, app *deploy.App, args []string, stdout, stderr io.Writer) int {
+	m := subject{app}
+	program := filepath.Base(app.Path)
+	commands := []cli.Command{
+		{Program: program, Name: "serve", Summary: "answer over HTTP (the default)", Run: m.serve},
+		{Program: program, Name: "predict", Summary: predictCommand.Summary, Run: m.predict},
+		{Program: program, Name: "explain", Summary: explainCommand.Summary, Run: m.explain},
+		{Program: program, Name: "check", Summary: "compare the whole file with its checksums", Run: m.check},
+		setup.Version,
+	}
+	name, rest := "serve", args
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, rest = args[0], args[1:]
+	}
+	first := append(args, "")[0]
+	if name == "help" && len(rest) > 0 {
+		name, rest = rest[0], []string{"--help"}
+	} else if name == "help" || slices.Contains([]string{"-h", "-help", "--help"}, first) {
+		fmt.Fprintf(stdout, "%s answers by %s.\n\nusage: %s [COMMAND] [flags] [arguments]\n\ncommands:\n", program, app, program)
+		for _, c := range commands {
+			fmt.Fprintf(stdout, "  %-10s %s\n", c.Name, c.Summary)
+		}
+		fmt.Fprintf(stdout, "\n\"%s COMMAND --help\" explains one; every command takes --json.\n", program)
+		return cli.StatusOK
+	}
+	if first == "-version" || first == "--version" {
+		name, rest = "version", args[1:]
+	}
+	for _, c := range commands {
+		if c.Name == name {
+			return cli.Run(ctx, c, rest, stdout, stderr)
+		}
+	}
+	fmt.Fprintf(stderr, "%s: there is no command %q; \"%s help\" lists what there is\n", program, name, program)
+	return cli.StatusUsage
+}
+
+func (m subject) check(_ context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags("", "Reads the whole file and compares it with its checksums.")
+	if _, err := out.Parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	if err := m.app.Check(); err != nil {
+		return err
+	}
+	out.Printf("%s: %s, as it was built\n", m.app.Path, m.app)
+	out.Result(map[string]any{"path": m.app.Path, "run": m.app.Table.Run, "made": m.app.Table.Made, "files": m.app.Table.Files})
+	return nil
+}
