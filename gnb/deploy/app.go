@@ -267,7 +267,7 @@ func upTo(n int64) int64 { return (n + appAlign - 1) &^ (appAlign - 1) }
 // programEnd returns the end of an ELF program by its headers.
 func programEnd(r io.ReaderAt) (end int64, err error) {
 	var ident [elf.EI_NIDENT]byte
-	if _, err := r.ReadAt(ident[:], 0); err != nil {
+	if _, err := r.ReadAt(ident[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return 0, err
 	}
 	if string(ident[:4]) != elf.ELFMAG || elf.Class(ident[elf.EI_CLASS]) != elf.ELFCLASS64 || elf.Data(ident[elf.EI_DATA]) != elf.ELFDATA2LSB {
