@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -97,4 +98,22 @@ func (d *Dataset) WithoutAnswers() (*Dataset, error) {
 	m.TargetDim, m.TargetNames, m.Graphs, m.EdgeAnswers, m.KnownAccuracies, m.Notices = 0, nil, nil, nil, nil, nil
 	m.OverlappingSplits = false
 	return r, nil
+}
+
+// Populate reads the files of an opened dataset into memory and maps their pages, until ctx ends, so that the first reads of rows do not wait
+// for the disk or for faults. Files with more bytes together than most are left to the system. It returns the number of bytes.
+func (d *Dataset) Populate(ctx context.Context, most int64) (bytes int64) {
+	d = d.root()
+	for _, c := range d.closer {
+		m, ok := c.(*mapped.File)
+		if !ok {
+			continue
+		}
+		n := int64(len(m.Bytes()))
+		if bytes+n > most || !m.Populate(func() bool { return ctx.Err() == nil }) {
+			break
+		}
+		bytes += n
+	}
+	return bytes
 }

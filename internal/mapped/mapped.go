@@ -29,6 +29,7 @@ type File struct {
 	data  []byte
 	unmap func() error
 	once  sync.Once
+	use   sync.RWMutex // read-locked by Populate
 }
 
 // Open maps the file at path. An empty file maps to no bytes. The file can be
@@ -75,11 +76,21 @@ func (f *File) Name() string { return f.name }
 // Bytes returns the file's content. It must not be written to (a write faults).
 func (f *File) Bytes() []byte { return f.data }
 
+// Populate reads the file into memory and maps its pages, while going returns true, so that the first readers of the bytes do not wait
+// for faults. It reports whether it has mapped all; a kernel that cannot do this, or has no memory for it, does less. Close waits for it.
+func (f *File) Populate(going func() bool) bool {
+	f.use.RLock()
+	defer f.use.RUnlock()
+	return populate(f.data, going)
+}
+
 // Close unmaps the file. Reading its bytes afterwards ends the program. A second
 // Close does nothing.
 func (f *File) Close() error {
 	var err error
 	f.once.Do(func() {
+		f.use.Lock()
+		defer f.use.Unlock()
 		unregister(f)
 		err = f.unmap()
 		f.data = nil

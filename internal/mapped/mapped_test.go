@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/graphnb/graphnb/internal/parallel"
@@ -176,5 +177,36 @@ func TestFindManyRegions(t *testing.T) {
 			t.Errorf("file %d: a byte past its end was found in it", i)
 		}
 		_ = files[i].Close()
+	}
+}
+
+// A populated file's pages are in memory before they are read, and Close ends a Populate in progress.
+func TestPopulate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	content := []byte(strings.Repeat("0123456789abcdef", 1<<16))
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Populate(func() bool { return false }) {
+		t.Error("it has mapped all of a file, and was told to end")
+	}
+	if !f.Populate(func() bool { return true }) {
+		t.Log("this kernel maps no pages ahead")
+	}
+	if string(f.Bytes()) != string(content) {
+		t.Error("the bytes are others")
+	}
+	var all sync.WaitGroup
+	all.Go(func() { f.Populate(func() bool { return true }) })
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	if !f.Populate(func() bool { return true }) && f.Bytes() != nil {
+		t.Error("a closed file has bytes")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/graphnb/graphnb/gnb/answer"
@@ -92,6 +93,8 @@ func (m subject) serve(ctx context.Context, args []string, out *cli.Output) (err
 		return errors.Join(err, of.Close())
 	}
 	defer func() { err = errors.Join(err, s.Close(), s.Use(nil).Close()) }()
+	defer populate(ctx, ds)()
+	warm(ctx, of, ds, cmp.Or(o.Calls, runtime.GOMAXPROCS(0)))
 	l, err := cli.Listen(ctx, "listen", *listen)
 	if err != nil {
 		return err
