@@ -147,7 +147,6 @@ func runnable(file string) string {
 	return file
 }
 
-
 // exportFlags makes the flags of an export.
 func exportFlags(fs *flag.FlagSet, o *deploy.ExportOptions) {
 	fs.BoolVar(&o.Final, "final", false, "the final weights instead of the best ones")

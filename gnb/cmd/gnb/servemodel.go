@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/answer"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/pyclient"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
 	"github.com/graphnb/graphnb/gnb/predict"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -52,10 +53,14 @@ func (m subject) serve(ctx context.Context, args []string, out *cli.Output) (err
 	fs.IntVar(&o.Connections, "connections", 0, "open connections (default 1024)")
 	fs.DurationVar(&o.Timeout, "timeout", 10*time.Second, "`time` for a request, with waiting")
 	fs.DurationVar(&o.Drain, "drain", 10*time.Second, "`time` for open requests after SIGTERM")
+	client := fs.String("client", "", "print a client module instead: `python`")
 	m.verifyFlag(out, fs)
 	rest, err := out.Parse(fs, args, 0, m.names())
 	if err != nil {
 		return err
+	}
+	if *client != "" {
+		return printClient(out, *client)
 	}
 	if o.Certificate, o.Token, o.Insecure, err = protection(*cert, *key, o.Insecure); err != nil {
 		return err
@@ -115,6 +120,20 @@ func (m subject) serve(ctx context.Context, args []string, out *cli.Output) (err
 	}
 	out.Logf("ended")
 	out.Result(map[string]any{"address": address})
+	return nil
+}
+
+// printClient prints a module of a language that asks model servers.
+func printClient(out *cli.Output, language string) error {
+	if language != "python" {
+		return cli.Usagef("--client is %s; there is python, and GET /openapi.json for generators of other languages", language)
+	}
+	text, err := pyclient.Module(answer.OpenAPI())
+	if err != nil {
+		return err
+	}
+	out.Printf("%s", text)
+	out.Result(map[string]any{"client": text})
 	return nil
 }
 
