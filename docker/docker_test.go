@@ -34,7 +34,7 @@ func TestLint(t *testing.T) {
 		out, err := exec.Command(hadolint, "--no-color", file).CombinedOutput()
 		return string(out), err
 	}
-	for _, file := range append([]string{"../.devcontainer/Dockerfile"}, dockerfiles...) {
+	for _, file := range append([]string{"../.devcontainer/Dockerfile", "Dockerfile.serve-model"}, dockerfiles...) {
 		if out, err := lint(file); err != nil || out != "" {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -132,6 +132,32 @@ func TestDockerfiles(t *testing.T) {
 		if !strings.Contains(health, "docker/healthy.py") {
 			t.Errorf("%s: the health check is %q", file, health)
 		}
+	}
+}
+
+// The image of a model server has one file, which it runs without rights, and asks itself whether it answers.
+func TestServeModelImage(t *testing.T) {
+	got := map[string]string{}
+	for _, in := range instructions(t, "Dockerfile.serve-model") {
+		if got[in.word] != "" {
+			t.Errorf("%s is there twice", in.word)
+		}
+		got[in.word] = in.rest
+	}
+	for word, want := range map[string]string{"FROM": "scratch", "COPY": "app /app", "USER": "65534:65534", "ENTRYPOINT": `["/app"]`, "EXPOSE": "7800"} {
+		if got[word] != want {
+			t.Errorf("%s is %q, want %q", word, got[word], want)
+		}
+	}
+	_, command, _ := strings.Cut(got["HEALTHCHECK"], "CMD ")
+	for what, text := range map[string]string{"the health check": command, "the command": got["CMD"]} {
+		var words []string
+		if err := json.Unmarshal([]byte(text), &words); err != nil || len(words) == 0 {
+			t.Errorf("%s is %q, not a list of words; there is no shell: %v", what, text, err)
+		}
+	}
+	if got["RUN"] != "" {
+		t.Errorf("it runs %q, and has nothing to run it with", got["RUN"])
 	}
 }
 

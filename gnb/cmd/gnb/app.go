@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/setup"
@@ -26,6 +29,7 @@ func dispatchApp(ctx context.Context, app *deploy.App, args []string, stdout, st
 		{Program: program, Name: "serve", Summary: "answer over HTTP (the default)", Run: m.serve},
 		{Program: program, Name: "predict", Summary: predictCommand.Summary, Run: m.predict},
 		{Program: program, Name: "explain", Summary: explainCommand.Summary, Run: m.explain},
+		{Program: program, Name: "healthy", Summary: "ask whether the server answers", Run: askHealth},
 		{Program: program, Name: "check", Summary: "compare the whole file with its checksums", Run: m.check},
 		setup.Version,
 	}
@@ -66,5 +70,33 @@ func (m subject) check(_ context.Context, args []string, out *cli.Output) error 
 	}
 	out.Printf("%s: %s, as it was built\n", m.app.Path, m.app)
 	out.Result(map[string]any{"path": m.app.Path, "run": m.app.Table.Run, "made": m.app.Table.Made, "files": m.app.Table.Files})
+	return nil
+}
+
+// askHealth is for the health checks of containers that have no other program.
+func askHealth(ctx context.Context, args []string, out *cli.Output) error {
+	fs := out.Flags("[URL]", "Asks a server, by default http://127.0.0.1:7800, whether it answers. The exit status is 0 if it does. A certificate is not checked.")
+	within := fs.Duration("timeout", 4*time.Second, "`time` for the answer")
+	rest, err := out.Parse(fs, args, 0, 1)
+	if err != nil {
+		return err
+	}
+	url := strings.TrimSuffix(append(rest, "http://127.0.0.1:7800")[0], "/")
+	ctx, end := context.WithTimeout(ctx, *within)
+	defer end()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/healthz", nil)
+	if err != nil {
+		return cli.Usagef("%s is no address: %w", url, err)
+	}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // it asks whether anything answers
+	answer, err := client.Do(r)
+	if err != nil {
+		return fmt.Errorf("no server answers: %w", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers with status %d", url, answer.StatusCode)
+	}
+	out.Result(map[string]any{"address": url})
 	return nil
 }
