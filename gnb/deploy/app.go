@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -72,9 +73,12 @@ func damagedApp(path, format string, args ...any) error {
 
 // OpenApp maps an app. For a program without a model behind it, it returns nil. It compares the checksums of the smallest files,
 // up to 256 MiB together, before it returns: all of most apps. [App.Check] compares the others.
-func OpenApp(path string) (*App, error) {
+func OpenApp(path string) (*App, error) { return openApp(path, path) }
+
+// openApp is OpenApp for a file that errors call by its path.
+func openApp(file, path string) (*App, error) {
 	entry.Enter()
-	f, err := os.Open(path)
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("deploy: %w", err)
 	}
@@ -107,9 +111,17 @@ func OpenApp(path string) (*App, error) {
 
 // Self opens the running program if it is an app; otherwise it returns nil.
 func Self() (*App, error) {
+	// The link is the running program even if another file has its path by now. A root without /proc has no link.
+	const link = "/proc/self/exe"
 	path, err := os.Executable()
 	if err != nil {
-		return nil, nil //nolint:nilerr // systems that cannot tell run no apps
+		if path, err = exec.LookPath(os.Args[0]); err != nil {
+			return nil, nil //nolint:nilerr // a system that cannot tell runs no apps
+		}
+		return OpenApp(path)
+	}
+	if _, err := os.Stat(link); err == nil {
+		return openApp(link, path)
 	}
 	return OpenApp(path)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"time"
 
@@ -137,9 +138,12 @@ func printClient(out *cli.Output, language string) error {
 	return nil
 }
 
+// lastRun is a name of the last run, for commands with further arguments.
+const lastRun = "last"
+
 // modelRun opens a run by its name, or the last one.
 func modelRun(ctx context.Context, name string) (*runs.Run, error) {
-	if name == "" {
+	if _, err := os.Stat(options.RunDir(name)); name == "" || name == lastRun && err != nil {
 		return runs.Last(ctx)
 	}
 	return options.OpenRun(name)

@@ -1,0 +1,428 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// churnFolder writes the tables of customers that the guide's pages take, into the folder customers of dir.
+func churnFolder(t *testing.T, dir string) {
+	t.Helper()
+	var nodes, edges strings.Builder
+	nodes.WriteString("id,plan,spent,churned\n")
+	edges.WriteString("caller,callee\n")
+	for i := range 60 {
+		fmt.Fprintf(&nodes, "c%d,%s,%d,%s\n", i, []string{"free", "pro"}[i*i%7%2], 10+i*7%30, []string{"no", "yes"}[i*i*i%7%2])
+		fmt.Fprintf(&edges, "c%d,c%d\nc%d,c%d\n", i, (i*7+2)%60, i, (i+9)%60)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "customers"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"nodes.csv": nodes.String(), "edges.csv": edges.String()} {
+		if err := os.WriteFile(filepath.Join(dir, "customers", name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// pageBlock returns the lines of a page's indented block that begins with a text.
+func pageBlock(t *testing.T, page, first string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../../docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "\n    "+first)
+	if !ok {
+		t.Fatalf("%s has no block that begins with %q", page, first)
+	}
+	lines := []string{first}
+	for i, line := range strings.Split(rest, "\n") {
+		line, indented := strings.CutPrefix(line, "    ")
+		switch {
+		case i == 0:
+			lines[0] += line
+		case !indented:
+			return lines
+		default:
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// freePort returns an address of this machine at which nothing listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// awaitHealthy waits until a server answers.
+func awaitHealthy(t *testing.T, client *http.Client, url string) {
+	t.Helper()
+	for range 600 {
+		if r, err := client.Get(url + "/healthz"); err == nil {
+			_ = r.Body.Close()
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatal("the server does not answer")
+}
+
+// curl is the path of curl.
+func curl(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("curl")
+	if err != nil {
+		t.Skip("there is no curl")
+	}
+	return path
+}
+
+// The commands of the page lead from two tables to an answer, as a new user types them: in a folder with the tables and nothing else. The app
+// then answers without the dataset, without a home directory, and writes nothing.
+func TestFromTablesToAServer(t *testing.T) {
+	bin := command(t)
+	curl(t)
+	if runtime.GOOS != "linux" {
+		t.Skip("apps are for Linux")
+	}
+	dir := t.TempDir()
+	churnFolder(t, dir)
+	lines := pageBlock(t, "ship-model.md", "gnb data convert customers churn")
+	if len(lines) != 6 {
+		t.Fatalf("the page has %d commands, %q; it should be at most six", len(lines), lines)
+	}
+	address := freePort(t)
+	env := append(os.Environ(), "PATH="+filepath.Dir(bin)+":"+os.Getenv("PATH"), "GNB_RUNS=")
+	var last []byte
+	for _, line := range lines {
+		line = strings.ReplaceAll(line, "127.0.0.1:7800", address)
+		line, background := strings.CutSuffix(line, " &")
+		c := exec.Command("sh", "-c", "exec "+line)
+		c.Dir, c.Env = dir, env
+		if background {
+			// The machine that serves has nothing else.
+			for _, gone := range []string{"customers", "churn", "runs"} {
+				if err := os.RemoveAll(filepath.Join(dir, gone)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.Env = []string{"TMPDIR=/nowhere"}
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+			awaitHealthy(t, http.DefaultClient, "http://"+address)
+			continue
+		}
+		var stderr bytes.Buffer
+		c.Stderr = &stderr
+		out, err := c.Output()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s%s", line, err, out, &stderr)
+		}
+		last = out
+	}
+	var got struct{ Answers []struct{ ID, Class string } }
+	if err := json.Unmarshal(last, &got); err != nil || len(got.Answers) != 1 || got.Answers[0].ID != "c17" || !slices.Contains([]string{"yes", "no"}, got.Answers[0].Class) {
+		t.Errorf("the answer is %s: %v", last, err)
+	}
+	// The app's other commands, also without HOME.
+	app := func(args ...string) (string, error) {
+		c := exec.Command(filepath.Join(dir, "app"), args...)
+		c.Dir, c.Env = dir, []string{"TMPDIR=/nowhere"}
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	for _, x := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"predict", "c17"}, "c17  " + got.Answers[0].Class}, {[]string{"explain", "c17"}, "node c17"}, {[]string{"check"}, "as it was built"}, {[]string{"--help"}, "usage: app"},
+		{[]string{"predict", "--help"}, "usage: app predict [ID ...]"}, {[]string{"serve", "--help"}, "--listen"}, {[]string{"healthy", "http://" + address}, ""}, {[]string{"version"}, "gnb"},
+	} {
+		if out, err := app(x.args...); err != nil || !strings.Contains(out, x.want) {
+			t.Errorf("app %v: %v\n%s", x.args, err, out)
+		}
+	}
+	for _, x := range []struct {
+		args []string
+		want string
+	}{{[]string{"train"}, "there is no command"}, {[]string{"predict", "nobody"}, "is the id of no node"}, {[]string{"healthy", "http://127.0.0.1:9"}, "no server answers"}} {
+		if out, err := app(x.args...); err == nil || !strings.Contains(out, x.want) {
+			t.Errorf("app %v: %v\n%s", x.args, err, out)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("beside the app there are %v, %v", entries, err)
+	}
+	// A cut app is no gnb.
+	whole, err := os.ReadFile(filepath.Join(dir, "app"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "cut"), whole[:len(whole)-5000], 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(filepath.Join(dir, "cut"), "--listen", address).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "is not what gnb build-server wrote") || strings.Count(string(out), "\n") != 1 {
+		t.Errorf("a cut app: %v\n%s", err, out)
+	}
+}
+
+// Each line with curl on the page of the server is answered by one.
+func TestCurlLines(t *testing.T) {
+	command(t)
+	curl(t)
+	dir := t.TempDir()
+	churnFolder(t, dir)
+	result(t, dir, "data", "convert", "customers", "churn", "--format", "tables", "--kinds", "churned=label")
+	result(t, dir, "train", "churn", "--epochs", "1", "--workers", "1", "--run", "classes")
+	result(t, dir, "train", "churn", "--task", "links", "--epochs", "1", "--workers", "1", "--run", "links")
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, x, x, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string]*pem.Block{"ca.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(b), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := func(args ...string) string {
+		s, err := beginCommand(t, dir, append([]string{"serve-model", "--listen", "127.0.0.1:0"}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.address
+	}
+	classes, links := start("classes"), start("links")
+	t.Setenv("GNB_TOKEN", "0123456789abcdef0123456789abcdef")
+	safe := start("classes", "--tls-cert", "ca.pem", "--tls-key", "key.pem")
+	text, err := os.ReadFile("../../../docs/serve-model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^    (curl .*)$`).FindAllStringSubmatch(string(text), -1)
+	asked := map[string]bool{}
+	for _, m := range lines {
+		of := classes
+		if strings.Contains(m[1], "/v1/scores") {
+			of = links
+		}
+		line := strings.NewReplacer("http://127.0.0.1:7800", of, "https://host:7800", safe).Replace(m[1])
+		c := exec.Command("sh", "-c", strings.Replace(line, "curl ", "curl --silent --show-error --fail-with-body ", 1))
+		c.Dir = dir
+		if out, err := c.CombinedOutput(); err != nil || len(out) == 0 {
+			t.Errorf("%s: %v\n%s", m[1], err, out)
+		}
+		for _, path := range regexp.MustCompile(`:7800(/[a-z0-9/.]+)`).FindAllStringSubmatch(m[1], -1) {
+			asked[path[1]] = true
+		}
+	}
+	// The page has a line for each call of the document.
+	var d struct{ Paths map[string]any }
+	r, err := http.Get(classes + "/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if err := json.NewDecoder(r.Body).Decode(&d); err != nil {
+		t.Fatal(err)
+	}
+	for path := range d.Paths {
+		if !asked[path] {
+			t.Errorf("docs/serve-model.md has no curl line for %s", path)
+		}
+	}
+}
+
+// asking asks a server for nodes without a break, and counts answers and failures.
+type asking struct {
+	answered, failed atomic.Int64
+	mu               sync.Mutex
+	why              map[string]int
+	end              context.CancelFunc
+	all              sync.WaitGroup
+}
+
+func ask(t *testing.T, url string, clients int) *asking {
+	ctx, end := context.WithCancel(t.Context())
+	a := &asking{end: end, why: map[string]int{}}
+	for c := range clients {
+		a.all.Go(func() {
+			client := &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}
+			defer client.CloseIdleConnections()
+			for i := 0; ctx.Err() == nil; i++ {
+				r, err := client.Get(fmt.Sprintf("%s/v1/nodes?id=%d", url, (c*97+i)%300))
+				if err == nil {
+					body, wrong := io.ReadAll(r.Body)
+					_ = r.Body.Close()
+					if err = wrong; err == nil && r.StatusCode != http.StatusOK {
+						err = fmt.Errorf("status %d: %s", r.StatusCode, body)
+					}
+				}
+				if err == nil {
+					a.answered.Add(1)
+					continue
+				}
+				a.failed.Add(1)
+				a.mu.Lock()
+				a.why[err.Error()]++
+				a.mu.Unlock()
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+	}
+	t.Cleanup(a.stop)
+	return a
+}
+
+func (a *asking) stop() { a.end(); a.all.Wait() }
+
+// more waits for n further answers.
+func (a *asking) more(t *testing.T, n int64) {
+	t.Helper()
+	until := a.answered.Load() + n
+	for range 3000 {
+		if a.answered.Load() >= until {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t.Fatalf("%d answers, %d failures: %v", a.answered.Load(), a.failed.Load(), a.why)
+}
+
+// A server that is killed under load and started again at the same address fails the requests in between and answers those after it.
+func TestModelServerKilled(t *testing.T) {
+	command(t)
+	dir := t.TempDir()
+	result(t, dir, "data", "generate", "planted?nodes=300&features=8", "d")
+	result(t, dir, "train", "d", "--epochs", "1", "--workers", "1")
+	s, err := beginCommand(t, dir, "serve-model", "--listen", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := ask(t, s.address, 8)
+	for range 3 {
+		load.more(t, 100)
+		if err := s.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		var exit *exec.ExitError
+		if err := s.cmd.Wait(); !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		for range 500 {
+			if load.failed.Load() > 0 {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if s, err = beginCommand(t, dir, "serve-model", "--listen", strings.TrimPrefix(s.address, "http://")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load.more(t, 500)
+	load.stop()
+	if load.failed.Load() == 0 {
+		t.Error("no request failed while there was no server")
+	}
+	for why := range load.why {
+		if strings.Contains(why, "status") {
+			t.Errorf("a request was refused: %s", why)
+		}
+	}
+}
+
+// New runs take over under load without a failed request, and SIGTERM under load ends the server with status 0.
+func TestModelServerReloadsUnderLoad(t *testing.T) {
+	command(t)
+	dir := t.TempDir()
+	result(t, dir, "data", "generate", "planted?nodes=300&features=8", "d")
+	result(t, dir, "train", "d", "--epochs", "1", "--workers", "1")
+	s, err := beginCommand(t, dir, "serve-model", "--listen", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := ask(t, s.address, 8)
+	models := map[string]bool{}
+	for seed := range 3 {
+		load.more(t, 100)
+		result(t, dir, "train", "d", "--epochs", "1", "--workers", "1", "--seed", fmt.Sprint(seed+2))
+		for range 5 {
+			r, err := http.Post(s.address+"/v1/reload", "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got struct{ Model, Error string }
+			err = json.NewDecoder(r.Body).Decode(&got)
+			_ = r.Body.Close()
+			if err != nil || got.Model == "" {
+				t.Fatalf("a reload: %+v, %v", got, err)
+			}
+			models[got.Model] = true
+		}
+	}
+	load.more(t, 500)
+	if load.failed.Load() > 0 || len(models) != 3 {
+		t.Errorf("%d requests failed, %v, with the models %v", load.failed.Load(), load.why, models)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for s.out.Scan() {
+	}
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v: %s", err, s.stderr.String())
+	}
+	load.stop()
+	for why := range load.why {
+		if strings.Contains(why, "status") {
+			t.Errorf("a request was refused: %s", why)
+		}
+	}
+}
