@@ -86,7 +86,7 @@ func (m subject) serve(ctx context.Context, args []string, out *cli.Output) (err
 		if err != nil {
 			return nil, err
 		}
-		if was := first.Config; run.Config.Dataset != was.Dataset || run.Config.DatasetDir != was.DatasetDir {
+		if was := first.Config; run.Config.Dataset != was.Dataset || run.DatasetSpec() != first.DatasetSpec() || run.Config.Nodes != was.Nodes || run.Config.Edges != was.Edges {
 			return nil, fmt.Errorf("run %s was trained on another dataset, %s, and the server has %s; start the server with the run's name", run.Config.ID, cmp.Or(run.Config.DatasetDir, run.Config.Dataset), cmp.Or(was.DatasetDir, was.Dataset))
 		}
 		return predict.Open(ctx, run, ds, p)

@@ -28,6 +28,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/testneed"
 )
 
 // churnFolder writes the tables of customers that the guide's pages take, into the folder customers of dir.
@@ -211,7 +214,7 @@ func TestCurlLines(t *testing.T) {
 	churnFolder(t, dir)
 	result(t, dir, "data", "convert", "customers", "churn", "--format", "tables", "--kinds", "churned=label")
 	result(t, dir, "train", "churn", "--epochs", "1", "--workers", "1", "--run", "classes")
-	result(t, dir, "train", "churn", "--task", "links", "--epochs", "1", "--workers", "1", "--run", "links")
+	result(t, dir, "train", "churn", "--task", "links", "--layers", "2", "--epochs", "1", "--workers", "1", "--run", "links")
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +240,7 @@ func TestCurlLines(t *testing.T) {
 		}
 		return s.address
 	}
-	classes, links := start("classes"), start("links")
+	classes, links := start("classes", "--additions", "memory"), start("links", "--precompute", "2")
 	t.Setenv("GNB_TOKEN", "0123456789abcdef0123456789abcdef")
 	safe := start("classes", "--tls-cert", "ca.pem", "--tls-key", "key.pem")
 	text, err := os.ReadFile("../../../docs/serve-model.md")
@@ -248,13 +251,13 @@ func TestCurlLines(t *testing.T) {
 	asked := map[string]bool{}
 	for _, m := range lines {
 		of := classes
-		if strings.Contains(m[1], "/v1/scores") {
+		if strings.Contains(m[1], "/v1/scores") || strings.Contains(m[1], "/v1/top") {
 			of = links
 		}
 		line := strings.NewReplacer("http://127.0.0.1:7800", of, "https://host:7800", safe).Replace(m[1])
 		c := exec.Command("sh", "-c", strings.Replace(line, "curl ", "curl --silent --show-error --fail-with-body ", 1))
 		c.Dir = dir
-		if out, err := c.CombinedOutput(); err != nil || len(out) == 0 {
+		if out, err := c.CombinedOutput(); err != nil || len(out) == 0 && !strings.Contains(m[1], " > ") {
 			t.Errorf("%s: %v\n%s", m[1], err, out)
 		}
 		for _, path := range regexp.MustCompile(`:7800(/[a-z0-9/.]+)`).FindAllStringSubmatch(m[1], -1) {
@@ -424,5 +427,63 @@ func TestModelServerReloadsUnderLoad(t *testing.T) {
 		if strings.Contains(why, "status") {
 			t.Errorf("a request was refused: %s", why)
 		}
+	}
+}
+
+// An app of a static gnb serves in a root that has that file and nothing else, as a container FROM scratch is, and may write nothing.
+func TestAppInAnEmptyRoot(t *testing.T) {
+	if testing.Short() || runtime.GOOS != "linux" {
+		t.Skip("it builds gnb without cgo, for Linux")
+	}
+	if !envknob.Soak.On() {
+		testneed.Skip(t, testneed.Soak, "it compiles half of the standard library and all that imports package net again")
+	}
+	if os.Geteuid() != 0 {
+		testneed.Skip(t, testneed.Superuser, "only the superuser can change the root")
+	}
+	dir := t.TempDir()
+	static := filepath.Join(dir, "gnb-static")
+	c := exec.Command("go", "build", "-buildvcs=false", "-o", static, ".")
+	c.Env = append(c.Environ(), "CGO_ENABLED=0", "GOGC=800")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	result(t, dir, "data", "generate", "planted?nodes=300&features=8", "d")
+	result(t, dir, "train", "d", "--epochs", "1", "--workers", "1")
+	root := filepath.Join(dir, "root")
+	if err := os.Mkdir(root, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	_, r := result(t, dir, "build-server", "--program", static, "-o", filepath.Join(root, "app"))
+	if r["loader"] != nil {
+		t.Fatalf("the app needs a loader: %v", r)
+	}
+	address := freePort(t)
+	c = &exec.Cmd{Path: "/app", Args: []string{"/app", "--listen", address}, Dir: "/", Env: []string{"TMPDIR=/nowhere"}, SysProcAttr: &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}}
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
+	awaitHealthy(t, http.DefaultClient, "http://"+address)
+	a, err := http.Get("http://" + address + "/v1/nodes?id=17")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	if a.StatusCode != http.StatusOK {
+		t.Errorf("status %d: %s", a.StatusCode, &stderr)
+	}
+	out, err := (&exec.Cmd{Path: "/app", Args: []string{"/app", "healthy", "http://" + address}, Dir: "/", Env: []string{}, SysProcAttr: &syscall.SysProcAttr{Chroot: root}}).CombinedOutput()
+	if err != nil {
+		t.Errorf("the health check: %v\n%s", err, out)
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("the root has %v, %v", entries, err)
 	}
 }
