@@ -46,6 +46,7 @@ var areas = []area{
 	{"gnb/sweep", "searching hyper-parameters"},
 	{"gnb/scaling", "scaling curves"},
 	{"gnb/inspect", "a dataset, and one batch, under the microscope"},
+	{"gnb/deploy", "a trained run on a machine that answers"},
 	{"gnb/answer", "predictions over HTTP"},
 	{"gnb/explain", "why an answer is as it is"},
 	{"gnb/onnx", "networks of runs as ONNX models"},
@@ -108,7 +109,7 @@ var drawing = []string{"gnb/internal/boards", "gnb/internal/live", "gnb/internal
 // userAreas lists the areas written like user code: of the module they may import only these packages.
 var (
 	userAreas = []string{"tutorials"}
-	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/graphs", "gnb/numbers", "gnb/tables", "gnb/report", "gnb/explain", "gnb/onnx", "gnb/predict", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
+	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/graphs", "gnb/numbers", "gnb/tables", "gnb/report", "gnb/explain", "gnb/onnx", "gnb/predict", "gnb/deploy", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
 )
 
 // heavy lists modules that package gnb must not reach, with the reason. They are compared with the

@@ -73,7 +73,7 @@ func TestAreasAreLight(t *testing.T) {
 	for _, p := range all {
 		rel := strings.TrimPrefix(p.ImportPath, Module) + "/"
 		if !strings.Contains(rel, "/internal/") && !strings.Contains(rel, "/cmd/") && !strings.Contains(rel, "/published/") &&
-			!strings.Contains(rel, "/serve/") && !strings.Contains(rel, "/flight/") && !strings.Contains(rel, "/tables/") && !strings.Contains(rel, "/predict/") && !strings.Contains(rel, "/explain/") && !strings.Contains(rel, "/gnb/onnx/") && !strings.Contains(rel, "/answer/") && !strings.Contains(rel, "/remote/") && !strings.Contains(rel, "/report/") {
+			!strings.Contains(rel, "/serve/") && !strings.Contains(rel, "/flight/") && !strings.Contains(rel, "/tables/") && !strings.Contains(rel, "/predict/") && !strings.Contains(rel, "/explain/") && !strings.Contains(rel, "/gnb/onnx/") && !strings.Contains(rel, "/answer/") && !strings.Contains(rel, "/deploy/") && !strings.Contains(rel, "/remote/") && !strings.Contains(rel, "/report/") {
 			args = append(args, p.ImportPath)
 		}
 	}

@@ -23,6 +23,7 @@ var Packages = map[string]string{
 	"kg":          module + "/gnb/kg",
 	"numbers":     module + "/gnb/numbers",
 	"answer":      module + "/gnb/answer",
+	"deploy":      module + "/gnb/deploy",
 	"explain":     module + "/gnb/explain",
 	"onnx":        module + "/gnb/onnx",
 	"predict":     module + "/gnb/predict",

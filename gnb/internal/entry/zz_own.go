@@ -20,9 +20,11 @@ gnb/cmd/gnb/internal/onhosts
 gnb/cmd/gnb/internal/options
 gnb/cmd/gnb/internal/outfile
 gnb/cmd/gnb/internal/prometheus
+gnb/cmd/gnb/internal/pyclient
 gnb/cmd/gnb/internal/ranks
 gnb/cmd/gnb/internal/setup
 gnb/cmd/gnb/internal/watch
+gnb/deploy
 gnb/explain
 gnb/figure
 gnb/flight
