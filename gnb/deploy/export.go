@@ -90,7 +90,9 @@ func Export(ctx context.Context, run *runs.Run, ds *gnb.Dataset, dir string, o E
 	if run == nil || ds == nil || dir == "" {
 		return nil, errors.New("deploy: Export needs a run (runs.Last, runs.Open), a dataset (gnb.Load) and a directory")
 	}
-	fail := func(err error) error { return fmt.Errorf("deploy: exporting run %s to %s: %w", run.Config.ID, dir, err) }
+	fail := func(err error) error {
+		return fmt.Errorf("deploy: exporting run %s to %s: %w", run.Config.ID, dir, err)
+	}
 	if err := dataset.CheckFeatureType(o.FeatureType); err != nil {
 		return nil, fail(err)
 	}

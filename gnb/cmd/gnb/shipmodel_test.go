@@ -173,8 +173,14 @@ func TestFromTablesToAServer(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"predict", "c17"}, "c17  " + got.Answers[0].Class}, {[]string{"explain", "c17"}, "node c17"}, {[]string{"check"}, "as it was built"}, {[]string{"--help"}, "usage: app"},
-		{[]string{"predict", "--help"}, "usage: app predict [ID ...]"}, {[]string{"serve", "--help"}, "--listen"}, {[]string{"healthy", "http://" + address}, ""}, {[]string{"version"}, "gnb"},
+		{[]string{"predict", "c17"}, "c17  " + got.Answers[0].Class},
+		{[]string{"explain", "c17"}, "node c17"},
+		{[]string{"check"}, "as it was built"},
+		{[]string{"--help"}, "usage: app"},
+		{[]string{"predict", "--help"}, "usage: app predict [ID ...]"},
+		{[]string{"serve", "--help"}, "--listen"},
+		{[]string{"healthy", "http://" + address}, ""},
+		{[]string{"version"}, "gnb"},
 	} {
 		if out, err := app(x.args...); err != nil || !strings.Contains(out, x.want) {
 			t.Errorf("app %v: %v\n%s", x.args, err, out)
