@@ -63,6 +63,9 @@ func total(files []File) (n int64) {
 	return n
 }
 
+// mostShown is the number of files that were left out and are shown: the largest.
+const mostShown = 12
+
 // String says in a few lines what was written, with sizes, and what was left out.
 func (e *Exported) String() string {
 	var s strings.Builder
@@ -72,8 +75,13 @@ func (e *Exported) String() string {
 	}
 	if len(e.Left) > 0 {
 		fmt.Fprintf(&s, "left out: %s, %s\n", phrase.Count(len(e.Left), "file"), phrase.Bytes(total(e.Left)))
-		for _, f := range e.Left {
+		largest := slices.Clone(e.Left)
+		slices.SortStableFunc(largest, func(a, b File) int { return cmp.Compare(b.Bytes, a.Bytes) })
+		for _, f := range largest[:min(len(largest), mostShown)] {
 			fmt.Fprintf(&s, "  %-36s %s\n", f.Name, phrase.Bytes(f.Bytes))
+		}
+		if n := len(largest) - mostShown; n > 0 {
+			fmt.Fprintf(&s, "  and %d smaller ones\n", n)
 		}
 	}
 	return strings.TrimSuffix(s.String(), "\n")

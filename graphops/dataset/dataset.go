@@ -18,7 +18,7 @@
 //	edge_times.npy     int64   [edges]    times of the edges in any unit, as weights; optional
 //	edge_types.npy     uint16  [edges]    numbers of relations, as weights; with node_types
 //	features.npy       float32 or float16 [nodes, features] row-major; optional
-//	labels.npy         int32   [nodes], -1 where unknown; optional
+//	labels.npy         int32   [nodes], -1 where unknown; optional, and missing with "unlabelled" in metadata.json
 //	split_NAME.npy     int32   [any] distinct node ids, for each split
 //
 //	targets.npy        float32 [nodes, targets] numbers to predict, NaN where unknown; optional

@@ -52,6 +52,9 @@ func runExport(ctx context.Context, args []string, out *cli.Output) error {
 	if *to == "" {
 		*to = name
 	}
+	if info, err := os.Stat(rest[0]); err == nil && info.IsDir() {
+		return cli.Usagef("%s is a directory, and this command takes a notebook; gnb export-model exports a run", rest[0])
+	}
 	raw, err := os.ReadFile(rest[0])
 	if err != nil {
 		return err
