@@ -110,6 +110,11 @@ func TestWithoutAnswers(t *testing.T) {
 	if d.Labels == nil || len(d.Splits) == 0 || d.Meta.Unlabelled {
 		t.Error("the original has changed")
 	}
+	divided := *d
+	divided.Meta.Parts = &dataset.Parts{}
+	if _, err := divided.WithoutAnswers(); err == nil || !strings.Contains(err.Error(), "divided into parts") {
+		t.Errorf("of a divided dataset: %v", err)
+	}
 	// With labels again, it is a dataset with labels.
 	again := *got
 	again.Labels = d.Labels
