@@ -73,10 +73,10 @@ func damagedApp(path, format string, args ...any) error {
 
 // OpenApp maps an app. For a program without a model behind it, it returns nil. It compares the checksums of the smallest files,
 // up to 256 MiB together, before it returns: all of most apps. [App.Check] compares the others.
-func OpenApp(path string) (*App, error) { return openApp(path, path) }
+func OpenApp(path string) (*App, error) { return openApp(path, path, wholeFirst) }
 
-// openApp is OpenApp for a file that errors call by its path.
-func openApp(file, path string) (*App, error) {
+// openApp is OpenApp for a file that errors call by its path; it compares files of first bytes together.
+func openApp(file, path string, first int64) (*App, error) {
 	entry.Enter()
 	f, err := os.Open(file)
 	if err != nil {
@@ -101,7 +101,7 @@ func openApp(file, path string) (*App, error) {
 	}
 	err = mapped.Guard(func() error { return a.read(end) })
 	if err == nil {
-		err = a.check(context.Background(), wholeFirst)
+		err = a.check(context.Background(), first)
 	}
 	if err != nil {
 		return nil, errors.Join(err, a.file.Close())
@@ -121,7 +121,7 @@ func Self() (*App, error) {
 		return OpenApp(path)
 	}
 	if _, err := os.Stat(link); err == nil {
-		return openApp(link, path)
+		return openApp(link, path, wholeFirst)
 	}
 	return OpenApp(path)
 }

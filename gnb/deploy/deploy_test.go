@@ -439,6 +439,24 @@ func TestDamagedApps(t *testing.T) {
 		data[at] ^= 4
 		damaged("changed in "+name, data)
 	}
+	// What is not compared at first is compared later.
+	data := slices.Clone(whole)
+	data[len(data)-4096] ^= 1
+	late := write(t, t.TempDir(), "app", string(data))
+	if app, err = deploy.OpenAppFirst(late, 2000); err != nil || app.Unchecked() == 0 {
+		t.Fatal(app, err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := app.CheckUntil(ended); err != nil {
+		t.Errorf("a comparison that has ended: %v", err)
+	}
+	if err := app.CheckUntil(t.Context()); !errors.Is(err, deploy.ErrDamaged) || app.Check() == nil {
+		t.Errorf("a file that is compared later: %v", err)
+	}
+	if err := app.Close(); err != nil {
+		t.Error(err)
+	}
 	// A second app from the first has one model.
 	b, err := deploy.Build(t.Context(), dir, filepath.Join(t.TempDir(), "second"), deploy.BuildOptions{Program: path, Fanout: "5,5"})
 	if err != nil || b.Bytes != int64(len(whole)) {
