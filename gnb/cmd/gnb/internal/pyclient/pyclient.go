@@ -337,7 +337,7 @@ func (g *generator) call(o operation) error {
 	if text {
 		ask = strings.TrimSuffix(ask, ")") + ", text=True)"
 	}
-	fmt.Fprintf(&g.calls, "    def %s(%s) -> %s:\n        \"\"\"%s\"\"\"\n        return %s\n\n", snake(o.ID), signature, returns, sentence(o), ask)
+	fmt.Fprintf(&g.calls, "    def %s(%s) -> %s:\n        \"\"\"%s\"\"\"\n        result: %s = %s\n        return result\n\n", snake(o.ID), signature, returns, sentence(o), returns, ask)
 	return nil
 }
 
