@@ -1,7 +1,7 @@
 """A server of predictions of PyG and FastAPI, for comparison with gnb serve-model: the same calls GET /v1/nodes?id=… and POST /v1/new.
 
 usage: python3 bench/answer/pyg.py RUN DATASET [--port 7801] [--workers 2]
-       RUN: the directory of a run of SAGE; DATASET: a dataset's directory, with features of float32
+       RUN: the directory of a run of SAGE; DATASET: a dataset's directory
        a Python with bench/requirements-newest.txt, pyg-lib, fastapi and uvicorn
 
 The network is PyG's GraphSAGE with the weights of the run. Its neighbours are drawn by a NeighborLoader with the run's fanouts that is made
@@ -33,7 +33,13 @@ def app_of(run, dataset):
     weights = load_file(next(p for p in (run / "best.safetensors", run / "model.safetensors") if p.exists()))
     read = lambda n: np.load(dataset / n)
     indptr, indices = read("indptr.npy").astype(np.int64), read("indices.npy").astype(np.int64)
-    x = torch.from_numpy(read("features.npy").astype(np.float32))
+    if (dataset / "features.npy").exists():
+        x = torch.from_numpy(read("features.npy").astype(np.float32))
+    else:  # sparse features
+        at, columns = read("features_indptr.npy"), read("features_indices.npy")
+        values = read("features_values.npy") if (dataset / "features_values.npy").exists() else np.ones(len(columns), np.float32)
+        x = torch.zeros(len(at) - 1, json.load(open(dataset / "metadata.json"))["feature_dim"])
+        x[torch.from_numpy(np.repeat(np.arange(len(at) - 1), np.diff(at))), torch.from_numpy(columns.astype(np.int64))] = torch.from_numpy(values.astype(np.float32))
     edges = torch.from_numpy(np.stack([indices, np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))]))
     layers = 1 + max(int(k.split(".")[1]) for k in weights if k.startswith("convs."))
     config = json.load(open(run / "config.json"))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -228,6 +229,9 @@ func read(body io.Reader, v any) error {
 	}
 	if body := (*http.MaxBytesError)(nil); errors.As(err, &body) {
 		return err
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return refuse(http.StatusRequestTimeout, "timeout", "the body did not come in the time that a request may take; send it faster, or less at a time")
 	}
 	if err != nil {
 		return refuse(http.StatusBadRequest, "request", "the body is not the JSON that is asked for: %v; GET /openapi.json describes it", err)
