@@ -94,9 +94,10 @@ func everyFunction(dir string) map[string]func() error {
 			_, err = gnb.TaskOfNodes(nil)
 			return fails(err)
 		},
-		"OptionsOf": func() error { _, _, err := gnb.OptionsOf(&runs.Run{}); return fails(err) },
-		"runs.Open": func() error { _, err := runs.Open(filepath.Join(dir, "none")); return fails(err) },
-		"runs.Last": func() error { _, err := runs.Last(ctx); return fails(err) },
+		"OptionsOf":   func() error { _, _, err := gnb.OptionsOf(&runs.Run{}); return fails(err) },
+		"runs.Open":   func() error { _, err := runs.Open(filepath.Join(dir, "none")); return fails(err) },
+		"runs.OpenFS": func() error { _, err := runs.OpenFS(os.DirFS(dir), "none"); return fails(err) },
+		"runs.Last":   func() error { _, err := runs.Last(ctx); return fails(err) },
 		"Train": func() error {
 			ds, err := gnb.Load(ctx, "karate")
 			if err != nil {

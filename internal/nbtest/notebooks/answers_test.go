@@ -48,7 +48,7 @@ func TestAnswersNotebook(t *testing.T) {
 	if strings.Contains(out, "do not believe") {
 		t.Errorf("the explanation is no better than a random one:\n%s", out)
 	}
-	asked, served := number(`^c2990 +\S+ +([0-9.]+)`), number(`"id":"c2990","class":"\w+","probability":([0-9.]+)`)
+	asked, served := number(`^c2997 +\S+ +([0-9.]+)`), number(`"id":"c2997","class":"\w+","probability":([0-9.]+)`)
 	if asked-served > 1e-4 || served-asked > 1e-4 {
 		t.Errorf("the cell has a probability of %v and the server answers %v", asked, served)
 	}
