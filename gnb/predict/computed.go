@@ -119,6 +119,9 @@ func (p *Predictor) computeAll(ctx context.Context, st *state) (*computed, error
 			}
 		}
 		under = next
+		p.sparing.Lock()
+		delete(p.passes, span{layer, layer + 1}) // their memory is that of many at once
+		p.sparing.Unlock()
 	}
 	return under, nil
 }
@@ -126,8 +129,8 @@ func (p *Predictor) computeAll(ctx context.Context, st *state) (*computed, error
 // refresh computes the rows of layer Options.Precompute that the additions of next, which come after those of st, can change: by place,
 // or all of them again if they are many.
 func (p *Predictor) refresh(ctx context.Context, st, next *state) (some map[int32][]float32, all *computed, err error) {
-	if next.out == nil {
-		if next.out, err = p.source.outEdges(p.o.Threads); err != nil {
+	if p.reversed == nil {
+		if p.reversed, err = p.source.outEdges(p.o.Threads); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -138,7 +141,12 @@ func (p *Predictor) refresh(ctx context.Context, st, next *state) (some map[int3
 	}
 	cols := st.rows.cols
 	out := make([]float32, len(places)*cols)
-	if err := p.rowsOf(ctx, span{0, p.o.Precompute}, nil, next.over, places, out); err != nil {
+	err = p.rowsOf(ctx, span{0, p.o.Precompute}, nil, next.over, places, out)
+	if limit := (*LimitError)(nil); errors.As(err, &limit) { // of all layers at once; layer by layer it is less
+		all, err = p.computeAll(ctx, next)
+		return nil, all, err
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	some = make(map[int32][]float32, len(places))

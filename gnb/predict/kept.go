@@ -5,9 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
-	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 )
 
@@ -18,7 +18,6 @@ type state struct {
 	ids  []map[string]int // by type: the numbers of kept nodes among those of the type
 	rows *computed        // nil without Options.Precompute
 	own  bool             // no other state shares rows
-	out  *graphops.Graph  // the edges of the dataset by source, made by the first Add that needs them
 
 	listed sync.Once
 	list   []int32 // of targets
@@ -56,6 +55,15 @@ type Added struct {
 // Errors are those of [Predictor.New], and nothing is added then. Options.MaxNew bounds the new nodes of all calls together. Cost: a copy
 // of all that was added so far, with the in-edges of its nodes, and the refreshed neighbourhoods.
 func (p *Predictor) Add(ctx context.Context, a Additions) (*Added, error) {
+	return p.AddAll(ctx, []Additions{a})
+}
+
+// flattenAfter is the number of additions after which [Predictor.AddAll] makes one overlay of their overlays.
+const flattenAfter = 32
+
+// AddAll is [Predictor.Add] for several additions, one after another: later ones can join nodes of earlier ones. All of them are added, or
+// none. Rows of Options.Precompute are computed again once. The result has the sums.
+func (p *Predictor) AddAll(ctx context.Context, all []Additions) (*Added, error) {
 	p.adds.Lock() // no other state follows this one
 	defer p.adds.Unlock()
 	leave, err := p.enter()
@@ -64,18 +72,41 @@ func (p *Predictor) Add(ctx context.Context, a Additions) (*Added, error) {
 	}
 	defer leave()
 	st := p.state()
-	next, r, err := p.add(ctx, st, a)
-	if err != nil {
-		return nil, err
+	next, r := &state{p: p, over: st.over, rows: st.rows}, &Added{}
+	for _, ids := range st.ids {
+		own := maps.Clone(ids)
+		if own == nil {
+			own = map[string]int{}
+		}
+		next.ids = append(next.ids, own)
+	}
+	for i, a := range all {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := p.add(ctx, next, a, r); err != nil {
+			if len(all) > 1 {
+				return nil, at(err, "addition %d", i+1)
+			}
+			return nil, err
+		}
+		if i%flattenAfter == flattenAfter-1 {
+			next.over = next.over.flat()
+		}
+	}
+	next.over = next.over.flat()
+	r.KeptNodes = len(next.over.nodes)
+	if own := next.over.own; own != nil {
+		r.KeptEdges = len(own.Indices)
 	}
 	var rows map[int32][]float32
 	if st.rows != nil {
-		var all *computed
-		if rows, all, err = p.refresh(ctx, st, next); err != nil {
+		var whole *computed
+		if rows, whole, err = p.refresh(ctx, st, next); err != nil {
 			return nil, err
 		}
-		if r.Refreshed = len(rows); all != nil {
-			next.rows, r.Refreshed = all, next.over.total
+		if r.Refreshed = len(rows); whole != nil {
+			next.rows, r.Refreshed = whole, next.over.total
 		}
 	}
 	p.states.Lock()
@@ -87,33 +118,49 @@ func (p *Predictor) Add(ctx context.Context, a Additions) (*Added, error) {
 	return r, nil
 }
 
-// add makes the state with additions.
-func (p *Predictor) add(ctx context.Context, st *state, a Additions) (*state, *Added, error) {
+// add puts additions on the overlay of next.
+func (p *Predictor) add(ctx context.Context, next *state, a Additions, r *Added) error {
 	if len(a.Nodes)+len(a.Edges) == 0 {
-		return nil, nil, bad("there is nothing to add: no node and no edge")
+		return bad("there is nothing to add: no node and no edge")
 	}
-	x := newAdding(p, st)
+	for i, n := range a.Nodes {
+		if err := p.looksKnown(i, n.ID); err != nil {
+			return err
+		}
+	}
+	x := newAdding(p, next)
 	x.keeps = true
 	o, said, err := x.add(ctx, a)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	next := &state{p: p, over: o.flat(), rows: st.rows, out: st.out}
-	for typ, ids := range st.ids {
-		ids = maps.Clone(ids)
-		if ids == nil {
-			ids = map[string]int{}
-		}
+	next.over = o
+	for typ, ids := range next.ids {
+		before := len(ids)
 		for id, i := range x.ids[typ] {
-			ids[id] = st.kept(typ) + i
+			ids[id] = before + i
 		}
-		next.ids = append(next.ids, ids)
 	}
-	r := &Added{Nodes: len(a.Nodes), Merged: x.merged, Edges: x.fresh - x.merged, KeptNodes: len(next.over.nodes), Notices: said}
-	if next.over.own != nil {
-		r.KeptEdges = len(next.over.own.Indices)
+	r.Nodes, r.Merged, r.Edges = r.Nodes+len(a.Nodes), r.Merged+x.merged, r.Edges+x.fresh-x.merged
+	for _, n := range said {
+		r.Notices.Add(n)
 	}
-	return next, r, nil
+	return nil
+}
+
+// looksKnown returns an error for the id of a new node that later calls would take for another node: a number that counts all nodes, or an
+// id with a type in front.
+func (p *Predictor) looksKnown(i int, id string) error {
+	if p.schema == nil {
+		return nil // lookup finds it
+	}
+	if v, err := strconv.Atoi(id); err == nil && p.tables == nil && v >= 0 && v < p.ds.Nodes() {
+		return bad("the id %q of new node %d is that of a node of %s already, whose nodes are numbers; give another id", id, i, p.in.Name())
+	}
+	if name, _, ok := strings.Cut(id, ":"); ok && p.schema.NodeType(name) >= 0 {
+		return bad("the id %q of new node %d begins with the type %s, which is how a node of a type is asked for; give another id", id, i, name)
+	}
+	return nil
 }
 
 // lookup returns the number of a node within its type, -1 if no node has the id.
@@ -166,7 +213,7 @@ func (s *state) changed(before *state, layers int) []int32 {
 		edge = nil
 		for _, place := range from {
 			if v := p.node(place); v >= 0 {
-				for _, to := range s.out.InNeighbors(v) {
+				for _, to := range p.reversed.InNeighbors(v) {
 					reach(p.place(to))
 				}
 			}

@@ -172,6 +172,82 @@ func TestAddedTwice(t *testing.T) {
 	}
 }
 
+// Additions that are made together are those one after another; a mistake in one makes none of them.
+func TestAddAll(t *testing.T) {
+	w := newWorld(t, worldOptions{later: .5, directed: true, weights: true})
+	run := train(t, w.old, gnb.GCN, gnb.ModelOptions{Hidden: 16})
+	var all []predict.Additions
+	for v := int32(oldNodes); v < oldNodes+newNodes; v++ {
+		all = append(all, w.upTo(v, v+1))
+	}
+	for _, e := range w.later {
+		all = append(all, predict.Additions{Edges: []predict.Edge{e}})
+	}
+	if len(all) < 70 {
+		t.Fatalf("%d additions are too few for what is tested", len(all))
+	}
+	together := open(t, run, w.old, predict.Options{Precompute: 1})
+	if _, err := together.AddAll(t.Context(), append(slices.Clone(all), predict.Additions{Edges: []predict.Edge{{Source: "5", Target: "nobody"}}})); !errors.Is(err, predict.ErrUnknownNode) || !strings.Contains(err.Error(), fmt.Sprintf("addition %d", len(all)+1)) {
+		t.Errorf("an edge to nobody at the end: %v", err)
+	}
+	r, err := together.AddAll(t.Context(), all)
+	if err != nil || r.Nodes != newNodes || r.KeptNodes != newNodes {
+		t.Fatal(r, err)
+	}
+	var nodes []int32
+	var ids []string
+	for v := range int32(oldNodes + newNodes) {
+		nodes, ids = append(nodes, v), append(ids, named(v))
+	}
+	a, err := together.Nodes(t.Context(), ids...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "additions together", a, infer(t, run, w.all, 0), nodes)
+}
+
+// The id of an added node is not one that calls take for another node.
+func TestAddedIDs(t *testing.T) {
+	old, _, a, _ := shop(t, tables.Options{Reverses: true, Kinds: map[string]tables.Kind{"value": tables.Skip}})
+	p := open(t, train(t, old, gnb.RGCN, gnb.ModelOptions{Hidden: 16}), old, predict.Options{})
+	n := a.Nodes[0]
+	for i, of := range a.Nodes {
+		if of.Type != n.Type {
+			n.ID = of.Type + ":" + a.Nodes[i].ID
+		}
+	}
+	if _, err := p.Add(t.Context(), predict.Additions{Nodes: []predict.Node{n}}); !errors.Is(err, predict.ErrRequest) || !strings.Contains(err.Error(), "begins with the type") {
+		t.Errorf("a node %q of type %s: %v", n.ID, n.Type, err)
+	}
+}
+
+// Rows that Open has computed layer by layer are computed again after an addition too, if the neighbourhood of all layers at once has more
+// edges than a call may have.
+func TestRefreshOfLargeNeighbourhoods(t *testing.T) {
+	w := newWorld(t, worldOptions{directed: true})
+	run := train(t, w.old, gnb.SAGE, gnb.ModelOptions{Hidden: 16, Layers: 3})
+	most := 0
+	for v := range int32(oldNodes) {
+		most = max(most, w.old.Graph.InDegree(v))
+	}
+	few, all := open(t, run, w.old, predict.Options{Precompute: 3, MaxEdges: most + 5}), open(t, run, w.old, predict.Options{})
+	a := predict.Additions{Edges: []predict.Edge{{Source: "30", Target: "77"}}}
+	for _, p := range []*predict.Predictor{few, all} {
+		if _, err := p.Add(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := few.Numbered(t.Context(), 77, 30, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := all.Numbered(t.Context(), 77, 30, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "rows computed again", got, want.Rows, []int32{0, 1, 2})
+}
+
 // Calls that run while edges arrive answer as before or as after them.
 func TestAddUnderLoad(t *testing.T) {
 	w := newWorld(t, worldOptions{later: .2})

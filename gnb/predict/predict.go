@@ -127,7 +127,8 @@ type Predictor struct {
 	said    notice.List
 	widths  []int // of the input and of each layer's rows
 
-	adds sync.Mutex // one Add at a time, locked before mu
+	adds     sync.Mutex      // one Add at a time, locked before mu
+	reversed *graphops.Graph // the dataset's edges by source, made by the first Add that needs them, under adds
 
 	mu     sync.RWMutex // read-locked by calls
 	closed bool

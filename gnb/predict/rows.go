@@ -368,28 +368,28 @@ func (o *overlay) merge(keep bool) (merged int, err error) {
 	return merged, nil
 }
 
-// flat is the overlay of o and what is below it as one, on the dataset.
+// flat is the overlay of o and of all that are below it as one, on the dataset.
 func (o *overlay) flat() *overlay {
-	if o.below == nil || o.below.own == nil {
-		f := *o
-		f.below = nil
-		return &f
+	if o.below == nil {
+		return o
 	}
-	below := o.below
-	f := &overlay{
-		baseRows: o.baseRows, nodes: slices.Concat(below.nodes, o.nodes), news: map[int32]int{}, at: map[int32]int32{}, total: o.total,
-		first: below.first, own: &graphops.Graph{Indptr: []int64{0}},
+	f := &overlay{baseRows: o.baseRows, news: map[int32]int{}, at: map[int32]int32{}, total: o.total, first: o.p.base.total}
+	var chain []*overlay
+	for b := o; b != nil; b = b.below {
+		chain = append(chain, b)
+	}
+	slices.Reverse(chain)
+	var places []int32
+	for _, b := range chain {
+		f.nodes = append(f.nodes, b.nodes...)
+		places = slices.AppendSeq(places, maps.Keys(b.at))
 	}
 	for i := range f.nodes {
 		f.news[f.nodes[i].place] = i
 	}
-	places := slices.Collect(maps.Keys(o.at))
-	for place := range below.at {
-		if _, again := o.at[place]; !again {
-			places = append(places, place)
-		}
-	}
 	slices.Sort(places)
+	places = slices.Compact(places)
+	f.own = &graphops.Graph{Indptr: []int64{0}}
 	edges := 0
 	for _, place := range places {
 		r, _ := o.Row(place)
