@@ -16,6 +16,39 @@ import (
 // InMemory is the value of [Options].Additions that keeps additions until the server ends.
 const InMemory = "memory"
 
+// log are the additions of a server, and the file that keeps them. Who has its turn may use it.
+type log struct {
+	turn  chan struct{} // holds one value while nobody has the turn
+	all   []predict.Additions
+	file  *os.File // nil without one
+	path  string
+	saved int   // the number of additions in the file
+	end   int64 // of the last of them
+}
+
+// header is the first line of a file of additions: what they were added to.
+type header struct {
+	Additions int    `json:"graphnb_additions"` // the version of the format
+	Dataset   string `json:"dataset"`
+	Nodes     int    `json:"nodes"`
+	Edges     int64  `json:"edges"`
+}
+
+func headerOf(p *predict.Predictor) header {
+	name, nodes, edges := p.Graph()
+	return header{1, name, nodes, edges}
+}
+
+// take waits for the turn.
+func (l *log) take(ctx context.Context) (leave func(), err error) {
+	select {
+	case <-l.turn:
+		return func() { l.turn <- struct{}{} }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // kept keeps nodes and edges.
 func (s *Server) kept(ctx context.Context, body io.Reader) (any, error) {
 	var q predict.Additions
@@ -25,13 +58,16 @@ func (s *Server) kept(ctx context.Context, body io.Reader) (any, error) {
 	if n := len(q.Nodes) + len(q.Edges); n > s.o.MaxNodes {
 		return nil, s.count(n, "nodes and edges")
 	}
+	next, err := s.log.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer next()
 	leave, err := s.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	s.adds.Lock()
-	defer s.adds.Unlock()
 	end, err := s.turn(ctx)
 	if err != nil {
 		return nil, err
@@ -44,15 +80,11 @@ func (s *Server) kept(ctx context.Context, body io.Reader) (any, error) {
 	}); err != nil {
 		return nil, err
 	}
-	s.log = append(s.log, q)
+	s.log.all = append(s.log.all, q)
 	saved := s.o.Additions != InMemory
 	if saved {
-		err := predict.ErrClosed
-		if s.file != nil {
-			err = appendLine(s.file, q)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("answer: the additions are part of the answers until the server ends, and are not in %s: %w", s.o.Additions, err)
+		if err := s.log.save(); err != nil {
+			return nil, fmt.Errorf("answer: the additions are part of the answers until the server ends, and are not in %s yet: %w; the next addition tries again", s.log.path, err)
 		}
 	}
 	return struct {
@@ -61,82 +93,123 @@ func (s *Server) kept(ctx context.Context, body io.Reader) (any, error) {
 	}{a, saved}, nil
 }
 
-// appendLine writes additions behind those of a file.
-func appendLine(f *os.File, a predict.Additions) error {
-	line, err := json.Marshal(a)
+// save writes the additions that are not in the file yet. What fails leaves nothing behind in it.
+func (l *log) save() error {
+	if l.file == nil {
+		return predict.ErrClosed
+	}
+	for l.saved < len(l.all) {
+		if err := l.line(l.all[l.saved]); err != nil {
+			return err
+		}
+		l.saved++
+	}
+	return nil
+}
+
+// line writes a value behind the last one.
+func (l *log) line(v any) error {
+	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	if _, err := f.Write(append(line, '\n')); err != nil {
-		return err
+	n, err := l.file.WriteAt(append(text, '\n'), l.end)
+	if err == nil {
+		err = l.file.Sync()
 	}
-	return f.Sync()
+	if err != nil {
+		return errors.Join(err, l.file.Truncate(l.end))
+	}
+	l.end += int64(n)
+	return nil
 }
 
-// readAdditions makes the additions of Options.Additions, if it is a file that exists. A last line without an end is one that a server
-// was writing when it was killed: nobody was told that it is kept, and it is left out of the file.
-func (s *Server) readAdditions(ctx context.Context) error {
-	path := s.o.Additions
-	if path == "" || path == InMemory {
-		return nil
-	}
+// open reads the additions of a file, and makes a file that is not there.
+func (l *log) open(path string, of header) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return fmt.Errorf("answer: the file of additions: %w", err)
 	}
-	s.file = f
+	l.file, l.path = f, path
 	switch err := filelock.LockFile(f); {
 	case errors.Is(err, filelock.ErrLocked):
 		return fmt.Errorf("answer: another server writes its additions into %s; give each server a file of its own", path)
 	case err != nil && !errors.Is(err, filelock.ErrNoLocks):
 		return fmt.Errorf("answer: the file of additions: %w", err)
 	}
-	in, end := bufio.NewReaderSize(f, 1<<16), int64(0)
+	in := bufio.NewReaderSize(f, 1<<16)
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			if len(line) > 0 {
-				if err := f.Truncate(end); err != nil {
-					return fmt.Errorf("answer: the file of additions: %w", err)
-				}
+		whole := err == nil
+		switch {
+		case errors.Is(err, io.EOF) && len(line) == 0 && n > 1:
+			return nil
+		case errors.Is(err, io.EOF) && len(line) == 0:
+			if err := l.line(of); err != nil {
+				return fmt.Errorf("answer: the file of additions: %w", err)
 			}
-			break
-		}
-		if err != nil {
+			return nil
+		case err != nil && !errors.Is(err, io.EOF):
 			return fmt.Errorf("answer: the file of additions: %w", err)
 		}
-		end += int64(len(line))
+		if n == 1 {
+			var was header
+			if err := json.Unmarshal(line, &was); err != nil || was.Additions != 1 || !whole {
+				return fmt.Errorf("answer: %s is no file of additions: its first line does not say what they were added to, as %s does; take another file", path, mustJSON(of))
+			}
+			if was.Nodes != of.Nodes || was.Edges != of.Edges {
+				return fmt.Errorf("answer: the additions of %s are to %s with %d nodes and %d edges, and the server answers on %s with %d and %d; take another file, or the dataset of the additions", path, was.Dataset, was.Nodes, was.Edges, of.Dataset, of.Nodes, of.Edges)
+			}
+			l.end = int64(len(line))
+			continue
+		}
 		var a predict.Additions
-		if err := json.Unmarshal(line, &a); err != nil {
+		err = json.Unmarshal(line, &a)
+		if err != nil && !whole { // a server was killed while it wrote: nobody was told that it is kept
+			if err := f.Truncate(l.end); err != nil {
+				return fmt.Errorf("answer: the file of additions: %w", err)
+			}
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("answer: line %d of %s is no addition: %w; take another file, or mend it", n, path, err)
 		}
-		s.log = append(s.log, a)
+		l.all = append(l.all, a)
+		if !whole { // all of it but the end of the line
+			if err := l.save(); err != nil {
+				return fmt.Errorf("answer: the file of additions: %w", err)
+			}
+			return nil
+		}
+		l.end, l.saved = l.end+int64(len(line)), l.saved+1
 	}
-	if _, err := f.Seek(end, io.SeekStart); err != nil {
-		return fmt.Errorf("answer: the file of additions: %w", err)
-	}
-	return s.replay(ctx, s.predictor())
+}
+
+func mustJSON(v any) []byte {
+	text, _ := json.Marshal(v) // of fields that JSON has
+	return text
 }
 
 // replay makes all additions so far in a predictor that has none.
-func (s *Server) replay(ctx context.Context, p *predict.Predictor) error {
-	for i, a := range s.log {
-		if _, err := p.Add(ctx, a); err != nil {
-			return fmt.Errorf("answer: addition %d of those kept so far: %w", i+1, err)
-		}
+func (l *log) replay(ctx context.Context, p *predict.Predictor) error {
+	if len(l.all) == 0 {
+		return nil
+	}
+	if _, err := p.AddAll(ctx, l.all); err != nil {
+		return fmt.Errorf("answer: the additions kept so far: %w", err)
 	}
 	return nil
 }
 
 // Close releases the file of Options.Additions. The predictor stays open.
 func (s *Server) Close() error {
-	s.adds.Lock()
-	defer s.adds.Unlock()
-	if s.file == nil {
+	<-s.log.turn
+	defer func() { s.log.turn <- struct{}{} }()
+	if s.log.file == nil {
 		return nil
 	}
-	err := filelock.Unlock(s.file)
-	s.file = nil
+	err := filelock.Unlock(s.log.file)
+	s.log.file = nil
 	if errors.Is(err, filelock.ErrNoLocks) {
 		return nil
 	}

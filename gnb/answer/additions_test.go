@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/answer"
@@ -73,14 +75,28 @@ func TestAdditionsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil || strings.Count(string(text), "\n") != 2 || strings.Contains(string(text), "ha") {
+	if err != nil || strings.Count(string(text), "\n") != 3 || strings.Contains(string(text), "ha") {
 		t.Errorf("the file is %q, %v", text, err)
 	}
 	if err := os.WriteFile(path, []byte("[]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := answer.New(predictor(t, 1), o); err == nil || !strings.Contains(err.Error(), "line 1 of "+path) {
-		t.Errorf("a file of something else: %v", err)
+	for what, text := range map[string]string{
+		"is no file of additions": "[]\n", "are to x with 3 nodes": `{"graphnb_additions": 1, "dataset": "x", "nodes": 3, "edges": 4}` + "\n",
+		"its first line": "notes that somebody wrote", "line 3 of": string(text) + "{}}\n" + "{}\n",
+	} {
+		if what == "line 3 of" {
+			text = strings.Join(strings.SplitAfter(text, "\n")[:2], "") + "{}}\n{}\n"
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := answer.New(predictor(t, 1), o); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("a file of something else: error %v, want one with %q", err, what)
+		}
+		if left, err := os.ReadFile(path); err != nil || string(left) != text {
+			t.Errorf("a file of something else became %q, %v", left, err)
+		}
 	}
 	_, url = server(t, predictor(t, 1), answer.Options{})
 	if status, got := ask(t, url+"/v1/edges", `{"edges": [{"source": "9", "target": "7"}]}`); status != 404 {
@@ -133,4 +149,33 @@ func opened(t *testing.T, run *runs.Run, ds *gnb.Dataset, o predict.Options) *pr
 	}
 	t.Cleanup(func() { _ = p.Close() })
 	return p
+}
+
+// A reload may take longer than other calls, and additions wait for it no longer than a request may take; they are then not made.
+func TestAdditionsWaitForAReload(t *testing.T) {
+	slow := make(chan struct{})
+	next := predictor(t, 1)
+	_, url := server(t, predictor(t, 1), answer.Options{Additions: answer.InMemory, Timeout: 300 * time.Millisecond, Reload: func(ctx context.Context) (*predict.Predictor, error) {
+		<-slow
+		return next, ctx.Err()
+	}})
+	var reload sync.WaitGroup
+	reload.Go(func() {
+		if status, got := ask(t, url+"/v1/reload", "{}"); status != 200 {
+			t.Errorf("a reload of a second: status %d, %v", status, got)
+		}
+	})
+	time.Sleep(100 * time.Millisecond)
+	if status, got := ask(t, url+"/v1/edges", `{"nodes": [{"id": "late", "features": [1,2,3,4,5,6,7,8]}]}`); status != 504 {
+		t.Errorf("an addition during a reload: status %d, %v", status, got)
+	}
+	if status, got := ask(t, url+"/v1/nodes?id=1", ""); status != 200 {
+		t.Errorf("a known node during a reload: status %d, %v", status, got)
+	}
+	time.Sleep(700 * time.Millisecond)
+	close(slow)
+	reload.Wait()
+	if status, got := ask(t, url+"/v1/nodes?id=late", ""); status != 404 {
+		t.Errorf("an addition that was refused: status %d, %v", status, got)
+	}
 }

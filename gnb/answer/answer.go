@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -66,10 +65,10 @@ type Server struct {
 	why   chan struct{} // one for each explanation that is computed: they take no more than half of the slots
 	queue chan struct{} // one for each request that waits or is computed
 
-	reloads sync.Mutex          // one at a time
-	adds    sync.Mutex          // one at a time, and none during a reload
-	log     []predict.Additions // all that was added, in order
-	file    *os.File            // of additions; nil without one
+	reloads sync.Mutex    // one at a time
+	log     log           // no addition during a reload
+	ending  chan struct{} // closed when Serve ends
+	ended   sync.Once
 
 	mu sync.RWMutex
 	p  *predict.Predictor
@@ -86,8 +85,16 @@ func New(p *predict.Predictor, o Options) (*Server, error) {
 	}
 	s := &Server{o: o, p: p, slots: make(chan struct{}, o.Calls), why: make(chan struct{}, max(1, o.Calls/2)), queue: make(chan struct{}, o.Waiting+o.Calls)}
 	s.stats = newCounters(s)
-	if err := s.readAdditions(context.Background()); err != nil {
-		return nil, errors.Join(err, s.Close())
+	s.log.turn, s.ending = make(chan struct{}, 1), make(chan struct{})
+	s.log.turn <- struct{}{}
+	if path := o.Additions; path != "" && path != InMemory {
+		err := s.log.open(path, headerOf(p))
+		if err == nil {
+			err = s.log.replay(context.Background(), p)
+		}
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
 	}
 	return s, nil
 }
@@ -139,6 +146,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return fmt.Errorf("answer: %w", err)
 	case <-ctx.Done():
 	}
+	s.ended.Do(func() { close(s.ending) })
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Drain)
 	defer cancel()
 	err := server.Shutdown(within)

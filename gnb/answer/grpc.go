@@ -5,8 +5,11 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -85,7 +88,14 @@ func (s *Server) grpc() *grpc.Server {
 		if err := s.allowsCall(stream.Context()); err != nil {
 			return problemOf(err).grpc()
 		}
-		return next(srv, stream)
+		ended := make(chan error, 1)
+		go func() { ended <- caught(func() error { return next(srv, stream) }) }()
+		select {
+		case err := <-ended:
+			return err
+		case <-s.ending: // a stream would go on for ever
+			return status.Error(codes.Unavailable, "answer: the server ends")
+		}
 	}
 	g := grpc.NewServer(grpc.MaxRecvMsgSize(int(s.o.MaxBody)), grpc.MaxSendMsgSize(1<<30), grpc.StreamInterceptor(guard))
 	about := grpc.ServiceDesc{ServiceName: serviceName, HandlerType: (*any)(nil), Metadata: service.ParentFile().Path()}
@@ -101,7 +111,7 @@ func (s *Server) grpc() *grpc.Server {
 			if err := decode(in); err != nil {
 				return nil, err
 			}
-			err := s.remote(ctx, name, do, in, out)
+			err := caught(func() error { return s.remote(ctx, name, do, in, out) })
 			code := http.StatusOK
 			if err != nil {
 				p := problemOf(err)
@@ -119,6 +129,17 @@ func (s *Server) grpc() *grpc.Server {
 	return g
 }
 
+// caught calls do, and makes an error of a panic: gRPC runs calls in goroutines of their own, whose panics would end the program.
+func caught(do func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &problem{http.StatusInternalServerError, "internal", fmt.Sprintf("answer: the call failed within the server: %v", r)}
+			fmt.Fprintf(os.Stderr, "%v\n%s\n", err, debug.Stack())
+		}
+	}()
+	return do()
+}
+
 // remote answers a gRPC call.
 func (s *Server) remote(ctx context.Context, name string, do do, in, out proto.Message) error {
 	if err := s.allowsCall(ctx); err != nil {
@@ -127,7 +148,7 @@ func (s *Server) remote(ctx context.Context, name string, do do, in, out proto.M
 	if do == nil {
 		return refuse(http.StatusNotImplemented, "request", "this server has no call %s; start it with what that needs (gnb serve-model --help)", name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.limit(strings.ToLower(name)))
 	defer cancel()
 	body, err := json.Marshal(plain(in.ProtoReflect()))
 	if err != nil {

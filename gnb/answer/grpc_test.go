@@ -195,7 +195,14 @@ func TestCallsOverGRPC(t *testing.T) {
 	if err != nil || r.Status != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("health: %v, %v", r, err)
 	}
-	if took := stop(); took > 10*time.Second {
+	watch, err := healthpb.NewHealthClient(c.conn).Watch(t.Context(), &healthpb.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := watch.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	if took := stop(); took > 10*time.Second { // also beside one that watches its health
 		t.Errorf("the end took %v beside an idle client", took)
 	}
 }
@@ -272,4 +279,16 @@ func TestGRPCWithToken(t *testing.T) {
 		t.Fatal(r, err)
 	}
 	_ = r.Body.Close()
+}
+
+// A panic in a call is that call's error.
+func TestPanicInACall(t *testing.T) {
+	address, _ := serve(t, predictor(t, 1), answer.Options{Reload: func(context.Context) (*predict.Predictor, error) { panic("oh") }})
+	c := dial(t, address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if _, err := c.call(t.Context(), "Reload", "{}"); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "oh") {
+		t.Errorf("a panic: %v", err)
+	}
+	if _, err := c.call(t.Context(), "Nodes", `{"ids": ["1"]}`); err != nil {
+		t.Errorf("after a panic: %v", err)
+	}
 }

@@ -95,16 +95,27 @@ func (s *Server) calls() map[string]do {
 	return all
 }
 
+// reloadLimit is the longest time of a reload, which may compute rows of all nodes.
+const reloadLimit = time.Hour
+
+// limit is the longest time of a call.
+func (s *Server) limit(name string) time.Duration {
+	if name == "reload" {
+		return reloadLimit
+	}
+	return s.o.Timeout
+}
+
 // Handler returns the server's handler of HTTP requests and of gRPC calls, for a program that has more of them. gRPC needs a server with
 // HTTP/2, as [Server.Serve] has it: without TLS, http.Server's Protocols with SetUnencryptedHTTP2.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for name, do := range s.calls() {
 		pattern := "POST /v1/" + name
-		mux.Handle(pattern, s.call(pattern, func(ctx context.Context, r *http.Request) (any, error) { return do(ctx, r.Body) }))
+		mux.Handle(pattern, s.call(pattern, s.limit(name), func(ctx context.Context, r *http.Request) (any, error) { return do(ctx, r.Body) }))
 	}
 	add := func(pattern string, do func(ctx context.Context, r *http.Request) (any, error)) {
-		mux.Handle(pattern, s.call(pattern, do))
+		mux.Handle(pattern, s.call(pattern, s.o.Timeout, do))
 	}
 	add("GET /v1/nodes", func(ctx context.Context, r *http.Request) (any, error) { return s.known(ctx, r.URL.Query()["id"]) })
 	add("GET /v1/model", func(context.Context, *http.Request) (any, error) { return s.about() })
@@ -146,11 +157,14 @@ func (s *Server) about() (any, error) {
 func (s *Server) reload(ctx context.Context, _ io.Reader) (any, error) {
 	s.reloads.Lock()
 	defer s.reloads.Unlock()
-	s.adds.Lock() // what is kept meanwhile would be missing
-	defer s.adds.Unlock()
+	next, err := s.log.take(ctx) // what is kept meanwhile would be missing
+	if err != nil {
+		return nil, err
+	}
+	defer next()
 	p, err := s.o.Reload(ctx)
 	if err == nil {
-		if err = s.replay(ctx, p); err != nil {
+		if err = s.log.replay(ctx, p); err != nil {
 			err = errors.Join(err, p.Close())
 		}
 	}
@@ -161,11 +175,14 @@ func (s *Server) reload(ctx context.Context, _ io.Reader) (any, error) {
 }
 
 // call makes a handler of a function.
-func (s *Server) call(pattern string, do func(ctx context.Context, r *http.Request) (any, error)) http.Handler {
+func (s *Server) call(pattern string, limit time.Duration, do func(ctx context.Context, r *http.Request) (any, error)) http.Handler {
 	return s.authorized(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		ctx, cancel := context.WithTimeout(r.Context(), s.o.Timeout)
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
+		if limit > s.o.Timeout { // the server's deadline is for the other calls
+			_ = http.NewResponseController(w).SetWriteDeadline(start.Add(limit + time.Minute))
+		}
 		r.Body = http.MaxBytesReader(w, r.Body, s.o.MaxBody)
 		value, err := do(ctx, r)
 		s.stats.done(pattern, write(w, err, value), time.Since(start))

@@ -41,10 +41,14 @@ func (s *Server) enter() (leave func(), err error) {
 func (s *Server) turn(ctx context.Context) (end func(), err error) {
 	select {
 	case s.slots <- struct{}{}:
-		return func() { <-s.slots }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	if err := ctx.Err(); err != nil { // both were so
+		<-s.slots
+		return nil, err
+	}
+	return func() { <-s.slots }, nil
 }
 
 // line are the requests for known nodes that wait, in the order in which they came.

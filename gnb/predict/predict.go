@@ -299,6 +299,11 @@ func (p *Predictor) Columns() []string { return slices.Clone(p.columns) }
 // Weights returns the file that the weights were read from.
 func (p *Predictor) Weights() string { return p.weights }
 
+// Graph returns the name of the dataset, and its numbers of nodes and of edges, without those of [Predictor.Add].
+func (p *Predictor) Graph() (name string, nodes int, edges int64) {
+	return p.in.Name(), p.ds.Nodes(), p.ds.Edges()
+}
+
 // Notices say whether features were matched by their names because the dataset has them in another order.
 func (p *Predictor) Notices() notice.List { return slices.Clone(p.said) }
 
