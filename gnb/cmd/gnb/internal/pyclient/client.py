@@ -79,6 +79,7 @@ class Client:
         else:
             connection = http.client.HTTPConnection(host, self._at.port, timeout=self._timeout)
         self._local.connection = connection
+        self._local.used = time.monotonic()
         return connection, False
 
     def _ask(self, method: str, path: str, query: dict[str, Any] | None, sent: dict[str, Any] | None, text: bool = False) -> Any:
@@ -102,6 +103,10 @@ class Client:
                 # The server may have ended since the last call; a call that changes nothing is made again.
                 if not used or method != "GET":
                     raise
+            except BaseException:
+                # After Ctrl-C the connection still waits for the answer of this call; the next call needs another one.
+                self.close()
+                raise
         self._local.used = time.monotonic()
         if answer.status != 200:
             try:

@@ -2,6 +2,7 @@ package pyclient_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -102,23 +103,9 @@ func TestClientAsksAServer(t *testing.T) {
 	}
 	h := httptest.NewServer(s.Handler())
 	defer h.Close()
-	text, err := pyclient.Module(answer.OpenAPI())
+	out, err := ask(t, python, script, h.URL)
 	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	for name, text := range map[string]string{"model_client.py": text, "ask.py": script} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := exec.Command(python, "-W", "error", "ask.py", h.URL)
-	c.Dir = dir
-	var stderr strings.Builder
-	c.Stderr = &stderr
-	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, &stderr)
+		t.Fatalf("%v\n%s", err, out)
 	}
 	want, err := p.Nodes(t.Context(), "7", "99")
 	if err != nil {
@@ -139,6 +126,10 @@ func TestClientAsksAServer(t *testing.T) {
 		}
 	}
 	// Each call of the document has a method.
+	text, err := pyclient.Module(answer.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
 	var d struct {
 		Paths map[string]map[string]struct{ OperationID string }
 	}
@@ -152,6 +143,63 @@ func TestClientAsksAServer(t *testing.T) {
 			}
 		}
 	}
+}
+
+const interrupted = `
+import http.client, sys
+from model_client import Client
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+answers = http.client.HTTPConnection.getresponse
+model = Client(sys.argv[1])
+# The first call of the thread is interrupted, and one on a connection that has been used.
+for call in [model.healthz, lambda: model.nodes(["7"])]:
+    http.client.HTTPConnection.getresponse = interrupt
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    else:
+        raise AssertionError("no interrupt")
+    http.client.HTTPConnection.getresponse = answers
+    assert call() is not None
+model.close()
+`
+
+// After Ctrl-C during a wait for an answer, the client makes the next call on another connection.
+func TestClientAfterAnInterrupt(t *testing.T) {
+	python := testneed.PythonWith(t, "http.client")
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }))
+	defer h.Close()
+	if out, err := ask(t, python, interrupted, h.URL); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// ask runs a script beside the client of the server's document. The output is the script's if it succeeds, else what Python says.
+func ask(t *testing.T, python, script, url string) ([]byte, error) {
+	t.Helper()
+	text, err := pyclient.Module(answer.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"model_client.py": text, "ask.py": script} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.Command(python, "-W", "error", "ask.py", url)
+	c.Dir = dir
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		return []byte(stderr.String()), err
+	}
+	return out, nil
 }
 
 // A call that a document gets has a method; names that are words of Python are written otherwise, and what no client can do is refused.
