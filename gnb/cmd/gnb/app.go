@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -73,17 +75,51 @@ func (m subject) check(_ context.Context, args []string, out *cli.Output) error 
 	return nil
 }
 
+const healthyHelp = `
+Asks a server, by default that at 127.0.0.1:7800, whether it answers. The exit status is 0 if it does. An address of this machine without a
+scheme is asked with TLS, and without TLS if the server has none. A certificate is not checked.`
+
 // askHealth is for the health checks of containers that have no other program.
 func askHealth(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("[URL]", "Asks a server, by default http://127.0.0.1:7800, whether it answers. The exit status is 0 if it does. A certificate is not checked.")
+	fs := out.Flags("[URL|ADDRESS]", healthyHelp)
 	within := fs.Duration("timeout", 4*time.Second, "`time` for the answer")
 	rest, err := out.Parse(fs, args, 0, 1)
 	if err != nil {
 		return err
 	}
-	url := strings.TrimSuffix(append(rest, "http://127.0.0.1:7800")[0], "/")
 	ctx, end := context.WithTimeout(ctx, *within)
 	defer end()
+	given := strings.TrimSuffix(append(rest, "127.0.0.1:7800")[0], "/")
+	url := given
+	if !strings.Contains(given, "://") {
+		if !ofThisMachine(given) {
+			return cli.Usagef("%s is no address of this machine, such as 127.0.0.1:7800; a URL of another begins with http:// or https://", given)
+		}
+		// TLS first, because a server with TLS logs each request without it. A server without TLS does not log this.
+		url = "https://" + given
+	}
+	err = askURL(ctx, url)
+	if url != given && errors.Is(err, http.ErrSchemeMismatch) {
+		url = "http://" + given
+		err = askURL(ctx, url)
+	}
+	if err != nil {
+		return err
+	}
+	out.Printf("%s answers\n", url)
+	out.Result(map[string]any{"address": url})
+	return nil
+}
+
+// ofThisMachine reports whether an address HOST:PORT is one of the loopback interface.
+func ofThisMachine(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// askURL asks the server at a URL whether it answers.
+func askURL(ctx context.Context, url string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/healthz", nil)
 	if err != nil {
 		return cli.Usagef("%s is no address: %w", url, err)
@@ -97,6 +133,5 @@ func askHealth(ctx context.Context, args []string, out *cli.Output) error {
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers with status %d", url, answer.StatusCode)
 	}
-	out.Result(map[string]any{"address": url})
 	return nil
 }

@@ -103,6 +103,29 @@ func awaitHealthy(t *testing.T, client *http.Client, url string) {
 	t.Fatal("the server does not answer")
 }
 
+// writeCertificate writes the files ca.pem and key.pem of a certificate for this machine.
+func writeCertificate(t *testing.T, dir string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, x, x, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string]*pem.Block{"ca.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(b), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // curl is the path of curl.
 func curl(t *testing.T) string {
 	t.Helper()
@@ -179,7 +202,8 @@ func TestFromTablesToAServer(t *testing.T) {
 		{[]string{"--help"}, "usage: app"},
 		{[]string{"predict", "--help"}, "usage: app predict [ID ...]"},
 		{[]string{"serve", "--help"}, "--listen"},
-		{[]string{"healthy", "http://" + address}, ""},
+		{[]string{"healthy", "http://" + address}, "http://" + address + " answers"},
+		{[]string{"healthy", address}, "http://" + address + " answers"},
 		{[]string{"version"}, "gnb"},
 	} {
 		if out, err := app(x.args...); err != nil || !strings.Contains(out, x.want) {
@@ -189,10 +213,32 @@ func TestFromTablesToAServer(t *testing.T) {
 	for _, x := range []struct {
 		args []string
 		want string
-	}{{[]string{"train"}, "there is no command"}, {[]string{"predict", "nobody"}, "is the id of no node"}, {[]string{"healthy", "http://127.0.0.1:9"}, "no server answers"}} {
+	}{{[]string{"train"}, "there is no command"}, {[]string{"predict", "nobody"}, "is the id of no node"}, {[]string{"healthy", "http://127.0.0.1:9"}, "no server answers"}, {[]string{"healthy", "127.0.0.1:9"}, "no server answers"}, {[]string{"healthy", "198.51.100.1:7800"}, "begins with http:// or https://"}} {
 		if out, err := app(x.args...); err == nil || !strings.Contains(out, x.want) {
 			t.Errorf("app %v: %v\n%s", x.args, err, out)
 		}
+	}
+	// The health check of a container does not know whether the app has a certificate. It asks a server with one so that the server logs nothing.
+	tlsDir, safe := t.TempDir(), freePort(t)
+	writeCertificate(t, tlsDir)
+	c := exec.Command(filepath.Join(dir, "app"), "--listen", safe, "--tls-cert", "ca.pem", "--tls-key", "key.pem")
+	var stderr bytes.Buffer
+	c.Dir, c.Env, c.Stderr = tlsDir, []string{"TMPDIR=/nowhere"}, &stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var asked string
+	var err error
+	for range 100 {
+		if asked, err = app("healthy", safe); err == nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	if err != nil || !strings.Contains(asked, "https://"+safe+" answers") || strings.Contains(stderr.String(), "handshake") {
+		t.Errorf("the health of an app with a certificate: %v\n%s\nthe app says\n%s", err, asked, &stderr)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
@@ -221,24 +267,7 @@ func TestCurlLines(t *testing.T) {
 	result(t, dir, "data", "convert", "customers", "churn", "--format", "tables", "--kinds", "churned=label")
 	result(t, dir, "train", "churn", "--epochs", "1", "--workers", "1", "--run", "classes")
 	result(t, dir, "train", "churn", "--task", "links", "--layers", "2", "--epochs", "1", "--workers", "1", "--run", "links")
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, x, x, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, b := range map[string]*pem.Block{"ca.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(b), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeCertificate(t, dir)
 	start := func(args ...string) string {
 		s, err := beginCommand(t, dir, append([]string{"serve-model", "--listen", "127.0.0.1:0"}, args...)...)
 		if err != nil {
