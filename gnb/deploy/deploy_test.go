@@ -347,6 +347,100 @@ func TestExportOptions(t *testing.T) {
 	}
 }
 
+// An empty directory stays the same one, which may be a mount point, and a link to one stays a link. A killed export leaves no trouble.
+func TestExportIntoAnEmptyDirectory(t *testing.T) {
+	ds := planted(t)
+	run := train(t, ds, gnb.SAGE, gnb.ModelOptions{})
+	dir := filepath.Join(t.TempDir(), "ex")
+	if err := os.MkdirAll(filepath.Join(dir, ".export.tmp-17", "dataset"), 0o700); err != nil { // of a killed export
+		t.Fatal(err)
+	}
+	was, err := os.Open(dir) // so that no other directory gets its number
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer was.Close()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	e, err := deploy.Export(t.Context(), run, ds, link, deploy.ExportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err1 := was.Stat()
+	after, err2 := os.Lstat(dir)
+	if err := errors.Join(err1, err2); err != nil || !os.SameFile(before, after) || after.Mode().Perm() != 0o700 {
+		t.Errorf("the directory is another one, %v: %v", after, err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != fs.ModeSymlink {
+		t.Errorf("the link is %v, %v", info, err)
+	}
+	var names []string
+	for _, f := range e.Files {
+		top, _, _ := strings.Cut(f.Name, "/")
+		names = append(names, top)
+	}
+	entries, err := os.ReadDir(dir)
+	if names = slices.Compact(slices.Sorted(slices.Values(names))); err != nil || len(entries) != len(names) {
+		t.Errorf("the directory has %v, and not %v: %v", entries, names, err)
+	}
+	q := question{ids: []string{"5", "55"}}
+	r, d := exported(t, dir)
+	want, _ := q.ask(t, open(t, run, ds, predict.Options{}))
+	if rows, _ := q.ask(t, open(t, r, d, predict.Options{})); !slices.Equal(rows, want) {
+		t.Errorf("the answers are %v, want %v", rows, want)
+	}
+	nowhere := filepath.Join(t.TempDir(), "nowhere")
+	if err := os.Symlink("gone", nowhere); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := deploy.Export(t.Context(), run, ds, nowhere, deploy.ExportOptions{}); err == nil || !strings.Contains(err.Error(), "a link to gone") {
+		t.Errorf("a link to nothing: %v", err)
+	}
+}
+
+// After an export that fails, an empty directory is empty again. What others wrote there meanwhile stays.
+func TestFailedExportIntoAnEmptyDirectory(t *testing.T) {
+	ds := planted(t)
+	run := train(t, ds, gnb.SAGE, gnb.ModelOptions{})
+	for name, c := range map[string]struct {
+		during func(t *testing.T, dir string, end func())
+		kind   error
+		left   []string
+	}{
+		"an interrupt": {func(_ *testing.T, _ string, end func()) { end() }, context.Canceled, nil},
+		"another's file": {func(t *testing.T, dir string, _ func()) { // it has the name of the last file but one
+			write(t, dir, "result.json", "mine")
+		}, fs.ErrExist, []string{"result.json"}},
+		"another's description": {func(t *testing.T, dir string, _ func()) { write(t, dir, "config.json", "mine") }, fs.ErrExist, []string{"config.json"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			o := deploy.ExportOptions{Progress: func(int64, int64) { c.during(t, dir, end) }}
+			if _, err := deploy.Export(ctx, run, ds, dir, o); !errors.Is(err, c.kind) {
+				t.Errorf("%v, want %v", err, c.kind)
+			}
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var left []string
+			for _, e := range entries {
+				text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+				if left = append(left, e.Name()); err != nil || string(text) != "mine" {
+					t.Errorf("%s is %.20q, %v", e.Name(), text, err)
+				}
+			}
+			if !slices.Equal(left, c.left) {
+				t.Errorf("it left %v, want %v", left, c.left)
+			}
+		})
+	}
+}
+
 // What cannot be exported is refused with a reason, and leaves nothing behind.
 func TestExportRefuses(t *testing.T) {
 	ds := planted(t)

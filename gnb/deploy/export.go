@@ -91,8 +91,10 @@ func (e *Exported) String() string {
 // what they have, the features, and the recipe and ids of its tables. It leaves out labels, targets, splits, checkpoints, metrics, and
 // whatever else the two directories have. The result is a run's directory with the dataset inside; answers have the same bits.
 //
-// dir must not exist, or be empty; it is written under a temporary name and gets its own when complete. Before that Export opens it, and
-// compares answers for some nodes with those of the original. It refuses what predict.Open refuses, and a divided dataset.
+// dir must not exist, or be empty, or be a link to an empty directory. A new one is written under a temporary name and gets its own when
+// complete. An empty one stays, also if it is a mount point: the files are written into a temporary directory inside it and then moved, the
+// run's description last, without which the directory is no run's. Before that Export opens the result, and compares answers for some nodes
+// with those of the original. If Export fails, an empty directory is empty again. It refuses what predict.Open refuses, and a divided dataset.
 func Export(ctx context.Context, run *runs.Run, ds *gnb.Dataset, dir string, o ExportOptions) (*Exported, error) {
 	entry.Enter()
 	if run == nil || ds == nil || dir == "" {
@@ -113,16 +115,8 @@ func Export(ctx context.Context, run *runs.Run, ds *gnb.Dataset, dir string, o E
 	if err != nil {
 		return nil, fail(err)
 	}
-	if entries, err := os.ReadDir(dir); err == nil {
-		if len(entries) > 0 {
-			return nil, fail(fmt.Errorf("it exists and is not empty; remove it, or choose another directory: %w", fs.ErrExist))
-		}
-		if err := os.Remove(dir); err != nil {
-			return nil, fail(err)
-		}
-	}
 	e := &Exported{Dir: dir}
-	err = atomicfile.BuildDir(dir, func(tmp string) error {
+	err = buildIn(dir, func(tmp string) error {
 		if err := writeRun(tmp, run, of.Weights()); err != nil {
 			return err
 		}
@@ -140,6 +134,101 @@ func Export(ctx context.Context, run *runs.Run, ds *gnb.Dataset, dir string, o E
 	}
 	e.Left, err = leftOut(run, ds, e.Files)
 	return e, err
+}
+
+// asideName is the name that the temporary directory in an empty one is made from.
+const asideName = "export"
+
+// buildIn is [atomicfile.BuildDir] for a directory that may exist and be empty, which then stays the same one.
+func buildIn(dir string, fill func(tmp string) error) error {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if to, err := os.Readlink(dir); err == nil {
+			return fmt.Errorf("it is a link to %s, which does not exist; make that directory, or remove the link", to)
+		}
+	}
+	if err != nil || !info.IsDir() {
+		return atomicfile.BuildDir(dir, fill)
+	}
+	isAside := func(name string) bool { return strings.HasPrefix(name, "."+asideName+".tmp-") }
+	if err := onlyHas(dir, isAside); err != nil {
+		return err
+	}
+	d, err := atomicfile.NewDir(dir, asideName) // removes those of exports that were killed
+	if err != nil {
+		return err
+	}
+	defer d.Remove()
+	if err := onlyHas(dir, func(name string) bool { return name == filepath.Base(d.Path) }); err != nil {
+		return err
+	}
+	if err := fill(d.Path); err != nil {
+		return err
+	}
+	if err := atomicfile.SyncDir(d.Path); err != nil {
+		return err
+	}
+	return moveAll(d.Path, dir)
+}
+
+// onlyHas refuses a directory that has other entries than those that ours names.
+func onlyHas(dir string, ours func(name string) bool) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !ours(e.Name()) {
+			return fmt.Errorf("it exists and is not empty, it has %s; empty it, or choose another directory: %w", e.Name(), fs.ErrExist)
+		}
+	}
+	return nil
+}
+
+// moveAll moves what a directory has to another one of the same file system, the run's description last, when the rest is on disk. If it fails,
+// nothing stays moved.
+func moveAll(from, to string) (err error) {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		if e.Name() != runfile.Config {
+			names = append(names, e.Name())
+		}
+	}
+	var moved []string
+	defer func() {
+		if err != nil {
+			for _, name := range slices.Backward(moved) { // the description first
+				err = errors.Join(err, os.RemoveAll(filepath.Join(to, name)))
+			}
+		}
+	}()
+	move := func(name string) error {
+		path := filepath.Join(to, name)
+		if _, err := os.Lstat(path); err == nil {
+			return fmt.Errorf("another process made %s in it meanwhile; choose another directory: %w", name, fs.ErrExist)
+		}
+		err := os.Rename(filepath.Join(from, name), path)
+		if err == nil {
+			moved = append(moved, name)
+		}
+		return err
+	}
+	for _, name := range names {
+		if err := move(name); err != nil {
+			return err
+		}
+	}
+	if err := atomicfile.SyncDir(to); err != nil {
+		return err
+	}
+	if err := move(runfile.Config); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(to)
 }
 
 // predictOptions draws some neighbours of each node, so that no hub is too large to compare answers.

@@ -23,7 +23,7 @@ const exportModelHelp = `
 Writes a directory with what answering by a trained run needs, RUN or the last one, and nothing else: its weights, and of the
 dataset the edges, the features, and the recipe and ids of its tables. Labels, splits, checkpoints and logs stay behind. gnb
 serve-model, gnb predict, gnb explain and gnb build-server take the directory in place of RUN, with the same answers to the
-bit; some are compared before the directory gets its name. --out must not exist, or be empty.`
+bit; some are compared before the directory is complete. --out must not exist, or be empty, such as a volume's mount point.`
 
 func runExportModel(ctx context.Context, args []string, out *cli.Output) error {
 	fs := out.Flags("[RUN] --out DIR", exportModelHelp)

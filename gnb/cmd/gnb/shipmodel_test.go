@@ -465,6 +465,30 @@ func TestModelServerReloadsUnderLoad(t *testing.T) {
 	}
 }
 
+// A volume of a container is a mount point, which can be neither removed nor replaced.
+func TestExportModelToAMountPoint(t *testing.T) {
+	bin := command(t)
+	inVolume := func(script string) *exec.Cmd {
+		return exec.Command("unshare", "--map-root-user", "--mount", "sh", "-ec", "mount -t tmpfs none \"$1\"\n"+script, "sh", "volume", bin)
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "volume"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	try := inVolume("")
+	try.Dir = dir
+	if out, err := try.CombinedOutput(); err != nil {
+		t.Skipf("nothing can be mounted here: %v, %s", err, out)
+	}
+	result(t, dir, "data", "generate", "planted?nodes=300&features=8", "d")
+	result(t, dir, "train", "d", "--epochs", "1", "--workers", "1", "--run", "run")
+	c := inVolume(`"$2" export-model run --out "$1"; "$2" predict "$1" 17`)
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "\n17  ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // An app of a static gnb serves in a root that has that file and nothing else, as a container FROM scratch is, and may write nothing.
 func TestAppInAnEmptyRoot(t *testing.T) {
 	if testing.Short() || runtime.GOOS != "linux" {
