@@ -465,6 +465,50 @@ func TestModelServerReloadsUnderLoad(t *testing.T) {
 	}
 }
 
+// A server compares what is larger than 256 MiB behind its first answers, and ends with a sentence if it is damaged.
+func TestAppDamagedBehindFirstAnswers(t *testing.T) {
+	command(t)
+	if runtime.GOOS != "linux" {
+		t.Skip("apps are for Linux")
+	}
+	if !envknob.Soak.On() {
+		testneed.Skip(t, testneed.Soak, "it writes a graph of 280 MB three times")
+	}
+	dir := t.TempDir()
+	result(t, dir, "data", "generate", "planted?nodes=70000&features=1000", "d")
+	result(t, dir, "train", "d", "--epochs", "1", "--workers", "1", "--hidden", "4", "--fanout", "2,2", "--batch", "4096")
+	result(t, dir, "build-server", "-o", "app")
+	f, err := os.OpenFile(filepath.Join(dir, "app"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The features have more than half of the file.
+	at, b := info.Size()/2, make([]byte, 1)
+	if _, err := f.ReadAt(b, at); err != nil {
+		t.Fatal(err)
+	}
+	b[0] ^= 1
+	if _, err := f.WriteAt(b, at); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithTimeout(t.Context(), time.Minute)
+	defer end()
+	c := exec.CommandContext(ctx, filepath.Join(dir, "app"), "--listen", "127.0.0.1:0", "--json")
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if status, ok := errors.AsType[*exec.ExitError](err); !ok || status.ExitCode() != 1 || !strings.Contains(string(out), `"listening"`) || !strings.Contains(stderr.String()+string(out), "is not what gnb build-server wrote") {
+		t.Errorf("%v\n%s%s", err, out, &stderr)
+	}
+}
+
 // A volume of a container is a mount point, which can be neither removed nor replaced.
 func TestExportModelToAMountPoint(t *testing.T) {
 	bin := command(t)
