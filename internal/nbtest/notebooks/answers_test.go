@@ -3,6 +3,7 @@ package notebooks_test
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -55,5 +56,9 @@ func TestAnswersNotebook(t *testing.T) {
 	if !strings.Contains(out, `404 Not Found: {"error":"predict: \"c9999\" is the id of no node of churn"`) {
 		t.Errorf("an unknown customer is answered:\n%s", out)
 	}
-	lookAt(t, "answers-notebook", figures(t, r.Executed, 2)) // of the run and the explanation
+	drawn := slices.Concat(cellFigures(t, r.Executed)...)
+	if len(drawn) != 5 { // the run, an explanation, the report and what its answers rest on, and a link
+		t.Errorf("the notebook keeps %d figures", len(drawn))
+	}
+	lookAt(t, "answers-notebook", drawn)
 }
