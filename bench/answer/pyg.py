@@ -5,8 +5,8 @@ usage: python3 bench/answer/pyg.py RUN DATASET [--port 7801] [--workers 2]
        a Python with bench/requirements-newest.txt, pyg-lib, fastapi and uvicorn
 
 The network is PyG's GraphSAGE with the weights of the run. Its neighbours are drawn by a NeighborLoader with the run's fanouts that is made
-once: each request calls its sampler and its filter, without the loader's loop and its workers, and runs on one thread, which is the fastest
-way that we found. POST /v1/new appends the node and its edges (in both directions) to a copy of the arrays, as there is no other way: it is
+once: each request calls its sampler without the loader's loop and its workers, layers compute the rows that are read alone, and all runs on one
+thread, which is the fastest way that we found. POST /v1/new appends the node and its edges (in both directions) to a copy of the arrays, as there is no other way: it is
 here to show that, and takes one second on ogbn-arxiv.
 """
 
@@ -57,8 +57,8 @@ def app_of(run, dataset):
 
     @torch.inference_mode()
     def answer(of, ids):
-        batch = of.filter_fn(of.collate_fn(ids))
-        p = model(batch.x, batch.edge_index)[: len(ids)].softmax(1)
+        batch = of.collate_fn(ids)
+        p = model(batch.x, batch.edge_index, num_sampled_nodes_per_hop=batch.num_sampled_nodes, num_sampled_edges_per_hop=batch.num_sampled_edges)[: len(ids)].softmax(1)
         best = p.argmax(1)
         return {"kind": "classes", "answers": [
             {"id": str(v), "class": str(int(best[i])), "probability": float(p[i, best[i]]), "probabilities": {str(c): float(q) for c, q in enumerate(p[i])}} for i, v in enumerate(ids)]}
