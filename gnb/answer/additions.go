@@ -63,21 +63,8 @@ func (s *Server) kept(ctx context.Context, body io.Reader) (any, error) {
 		return nil, err
 	}
 	defer next()
-	leave, err := s.enter()
+	a, err := alone(ctx, s, func(p *predict.Predictor) (*predict.Added, error) { return p.Add(ctx, q) })
 	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	end, err := s.turn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	var a *predict.Added
-	if err := s.with(func(p *predict.Predictor) (err error) {
-		a, err = p.Add(ctx, q)
-		return err
-	}); err != nil {
 		return nil, err
 	}
 	s.log.all = append(s.log.all, q)

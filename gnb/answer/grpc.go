@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -21,7 +22,6 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection"
-	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -41,45 +41,24 @@ var protoText []byte
 //go:embed answer.binpb
 var protoBinary []byte
 
-// described are the files that answer.proto describes the service in.
-type described struct{ own, global *protoregistry.Files }
-
-func (d described) FindFileByPath(path string) (protoreflect.FileDescriptor, error) {
-	if f, err := d.own.FindFileByPath(path); err == nil {
-		return f, nil
-	}
-	return d.global.FindFileByPath(path)
-}
-
-func (d described) FindDescriptorByName(name protoreflect.FullName) (protoreflect.Descriptor, error) {
-	if f, err := d.own.FindDescriptorByName(name); err == nil {
-		return f, nil
-	}
-	return d.global.FindDescriptorByName(name)
-}
-
 const serviceName = "graphnb.answer.v1.Predictions"
 
-// describe reads answer.proto.
-func describe() (described, protoreflect.ServiceDescriptor, error) {
+// describe reads answer.proto, and makes it known to this program, where reflection finds it.
+var describe = sync.OnceValues(func() (protoreflect.ServiceDescriptor, error) {
 	var file descriptorpb.FileDescriptorProto
-	d := described{&protoregistry.Files{}, protoregistry.GlobalFiles}
 	if err := proto.Unmarshal(protoBinary, &file); err != nil {
-		return d, nil, err
+		return nil, err
 	}
-	f, err := protodesc.NewFile(&file, d)
+	f, err := protodesc.NewFile(&file, protoregistry.GlobalFiles)
 	if err != nil {
-		return d, nil, err
+		return nil, err
 	}
-	if err := d.own.RegisterFile(f); err != nil {
-		return d, nil, err
-	}
-	return d, f.Services().Get(0), nil
-}
+	return f.Services().Get(0), protoregistry.GlobalFiles.RegisterFile(f)
+})
 
 // grpc returns the server of gRPC calls: each is the call of the same name over HTTP, whose JSON its messages have.
 func (s *Server) grpc() *grpc.Server {
-	files, service, err := describe()
+	service, err := describe()
 	if err != nil {
 		panic(err) // a file of this package
 	}
@@ -125,7 +104,7 @@ func (s *Server) grpc() *grpc.Server {
 	alive := health.NewServer()
 	alive.SetServingStatus(serviceName, healthpb.HealthCheckResponse_SERVING)
 	healthpb.RegisterHealthServer(g, alive)
-	reflectionpb.RegisterServerReflectionServer(g, reflection.NewServerV1(reflection.ServerOptions{Services: g, DescriptorResolver: files}))
+	reflection.RegisterV1(g)
 	return g
 }
 

@@ -120,14 +120,14 @@ func (s *Server) Handler() http.Handler {
 	add("GET /v1/nodes", func(ctx context.Context, r *http.Request) (any, error) { return s.known(ctx, r.URL.Query()["id"]) })
 	add("GET /v1/model", func(context.Context, *http.Request) (any, error) { return s.about() })
 	mux.Handle("GET /metrics", s.authorized(s.stats.handler()))
-	mux.Handle("GET /openapi.json", s.authorized(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(openAPI) // a client that has gone does not read it
-	})))
-	mux.Handle("GET /answer.proto", s.authorized(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = w.Write(protoText) // a client that has gone does not read it
-	})))
+	document := func(pattern, kind string, text []byte) {
+		mux.Handle(pattern, s.authorized(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write(text) // a client that has gone does not read it
+		})))
+	}
+	document("GET /openapi.json", "application/json", openAPI)
+	document("GET /answer.proto", "text/plain; charset=utf-8", protoText)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		write(w, refuse(http.StatusNotFound, "request", "there is nothing at %s %s; GET /openapi.json lists what there is", r.Method, r.URL.Path), nil)
@@ -290,18 +290,17 @@ func (s *Server) known(ctx context.Context, ids []string) (any, error) {
 }
 
 // alone computes something else than answers for known nodes.
-func (s *Server) alone(ctx context.Context, do func(p *predict.Predictor) (any, error)) (any, error) {
+func alone[T any](ctx context.Context, s *Server, do func(p *predict.Predictor) (T, error)) (v T, err error) {
 	leave, err := s.enter()
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	defer leave()
 	end, err := s.turn(ctx)
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	defer end()
-	var v any
 	err = s.with(func(p *predict.Predictor) (err error) {
 		v, err = do(p)
 		return err
@@ -317,7 +316,7 @@ func (s *Server) added(ctx context.Context, body io.Reader) (any, error) {
 	if err := s.count(len(q.Nodes), "nodes"); err != nil {
 		return nil, err
 	}
-	return s.alone(ctx, func(p *predict.Predictor) (any, error) { return p.New(ctx, q) })
+	return alone(ctx, s, func(p *predict.Predictor) (any, error) { return p.New(ctx, q) })
 }
 
 func (s *Server) scores(ctx context.Context, body io.Reader) (any, error) {
@@ -331,7 +330,7 @@ func (s *Server) scores(ctx context.Context, body io.Reader) (any, error) {
 	if err := s.count(len(q.Pairs), "pairs"); err != nil {
 		return nil, err
 	}
-	return s.alone(ctx, func(p *predict.Predictor) (any, error) {
+	return alone(ctx, s, func(p *predict.Predictor) (any, error) {
 		scores, err := p.Score(ctx, q.Pairs, q.Additions)
 		return map[string]any{"scores": scores}, err
 	})
@@ -345,7 +344,7 @@ func (s *Server) top(ctx context.Context, body io.Reader) (any, error) {
 	if q.K > s.o.MaxNodes {
 		return nil, s.count(q.K, "targets")
 	}
-	return s.alone(ctx, func(p *predict.Predictor) (any, error) {
+	return alone(ctx, s, func(p *predict.Predictor) (any, error) {
 		top, err := p.Top(ctx, q)
 		return map[string]any{"targets": top}, err
 	})
@@ -374,7 +373,7 @@ func (s *Server) explained(ctx context.Context, body io.Reader) (any, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return s.alone(ctx, func(p *predict.Predictor) (any, error) {
+	return alone(ctx, s, func(p *predict.Predictor) (any, error) {
 		o := explain.Options{Method: q.Method, Output: q.Output, Than: q.Than}
 		var e *explain.Explanation
 		var err error

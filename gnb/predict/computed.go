@@ -1,12 +1,13 @@
 package predict
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
-	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // computed are the rows of a layer of all nodes, by place. Those of a node change while no call reads them ([Predictor.read]).
@@ -90,33 +91,20 @@ func (p *Predictor) computeAll(ctx context.Context, st *state) (*computed, error
 		if under != nil {
 			below = &state{p: p, rows: under, own: true}
 		}
-		var all sync.WaitGroup
-		var at atomic.Int64
-		failed := make([]error, workers)
-		within, cancel := context.WithCancel(ctx)
-		for w := range workers {
-			all.Go(func() {
-				places := make([]int32, 0, stepPlaces)
-				for i := at.Add(1) - 1; i < int64(len(parts)) && within.Err() == nil; i = at.Add(1) - 1 {
-					lo, hi := parts[i][0], parts[i][1]
-					places = places[:0]
-					for v := lo; v < hi; v++ {
-						places = append(places, v)
-					}
-					if err := p.rowsOf(within, span{layer, layer + 1}, below, st.over, places, next.rows[int(lo)*next.cols:int(hi)*next.cols]); err != nil {
-						failed[w] = err
-						cancel()
-						return
-					}
+		all, within := errgroup.WithContext(ctx)
+		all.SetLimit(workers)
+		for _, part := range parts {
+			all.Go(func() error {
+				lo, hi := part[0], part[1]
+				places := make([]int32, hi-lo)
+				for i := range places {
+					places[i] = lo + int32(i)
 				}
+				return p.rowsOf(within, span{layer, layer + 1}, below, st.over, places, next.rows[int(lo)*next.cols:int(hi)*next.cols])
 			})
 		}
-		all.Wait()
-		cancel()
-		for _, err := range append(failed, ctx.Err()) {
-			if err != nil && (ctx.Err() != nil || !errors.Is(err, context.Canceled)) {
-				return nil, fmt.Errorf("predict: computing layer %d of all nodes: %w", layer+1, inside{err})
-			}
+		if err := cmp.Or(all.Wait(), ctx.Err()); err != nil {
+			return nil, fmt.Errorf("predict: computing layer %d of all nodes: %w", layer+1, inside{err})
 		}
 		under = next
 		p.sparing.Lock()

@@ -171,20 +171,6 @@ func (s *state) lookup(typ int, id string) (int, error) {
 	return s.p.lookup(typ, id)
 }
 
-// idOf is the id of a node by its number within its type.
-func (s *state) idOf(typ, number int) string {
-	p := s.p
-	if number >= p.count(typ) {
-		return s.over.added(int32(p.first[typ] + number)).id
-	}
-	if p.tables != nil {
-		if name, err := p.tables.ID(p.typeName(typ), number); err == nil {
-			return name
-		}
-	}
-	return strconv.Itoa(number)
-}
-
 // changed are the nodes whose rows of a layer the additions of s, which came after those of before, can change, ascending.
 func (s *state) changed(before *state, layers int) []int32 {
 	p, all := s.p, map[int32]bool{}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/tables"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -311,17 +311,7 @@ func (s *pass) scale(x []float32, cols int) error {
 				}
 			}
 		}
-		squares := 0.0
-		for _, x := range values {
-			squares += float64(x) * float64(x)
-		}
-		if squares == 0 {
-			continue
-		}
-		by := float32(1 / math.Sqrt(squares/float64(len(values))))
-		for c := range row {
-			row[c] *= by
-		}
+		feed.ScaleRow(row, values)
 	}
 	return nil
 }

@@ -146,13 +146,21 @@ func (p *Predictor) shown(o *overlay, place int32) string {
 	if number >= p.count(typ) {
 		return o.added(place).id
 	}
-	id := strconv.Itoa(number)
+	return typed(p.typeName(typ), p.idAt(o, place))
+}
+
+// idAt is the id of the node at a place, within its type.
+func (p *Predictor) idAt(o *overlay, place int32) string {
+	typ, number := p.typeOf(place)
+	if number >= p.count(typ) {
+		return o.added(place).id
+	}
 	if p.tables != nil {
 		if name, err := p.tables.ID(p.typeName(typ), number); err == nil {
-			id = name
+			return name
 		}
 	}
-	return typed(p.typeName(typ), id)
+	return strconv.Itoa(number)
 }
 
 // Answers are the answers of one call: row i is that of node IDs[i].

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
@@ -40,8 +41,9 @@ type pass struct {
 	blocks []graphops.Block
 	x      []float32
 	sparse graphops.Sparse
-	ids    []int32 // of the input's rows in the dataset, -1 for new nodes
-	fresh  []int32 // the rows of new nodes
+	memory feed.Memory // of features in parts
+	ids    []int32     // of the input's rows in the dataset, -1 for new nodes
+	fresh  []int32     // the rows of new nodes
 }
 
 // spareBytes is the largest working memory that is kept for later calls: that of some ten thousand nodes of a few hundred
@@ -178,13 +180,8 @@ func (p *Predictor) outputsOf(ctx context.Context, st *state, o *overlay, places
 	if whole.from = st.rows.layer; whole.from < whole.to {
 		return p.rowsOf(ctx, whole, st, o, places, out)
 	}
-	free, err := p.read(st)
-	if err != nil {
+	if _, err := p.appendRows(out[:0:len(out)], st, places); err != nil {
 		return err
-	}
-	defer free()
-	for i, at := range places {
-		copy(out[i*p.cols:(i+1)*p.cols], st.rows.of(at))
 	}
 	return ctx.Err()
 }
@@ -304,17 +301,11 @@ func (s *pass) sample(places []int32) (blocks []*graphops.Block, release func(),
 func (s *pass) input(b *graphops.Block) (*nn.Tensor, error) {
 	p, ids, sp := s.p, b.SrcIDs(), tensor.SrcSpace(b)
 	if s.under != nil {
-		cols := s.under.rows.cols
-		s.x = slices.Grow(s.x[:0], len(ids)*cols)[:len(ids)*cols]
-		free, err := p.read(s.under)
-		if err != nil {
+		var err error
+		if s.x, err = p.appendRows(s.x[:0], s.under, ids); err != nil {
 			return nil, err
 		}
-		for i, at := range ids {
-			copy(s.x[i*cols:(i+1)*cols], s.under.rows.of(at))
-		}
-		free()
-		return s.f.Input(len(ids), cols, s.x, sp), nil
+		return s.f.Input(len(ids), s.under.rows.cols, s.x, sp), nil
 	}
 	s.find(ids)
 	if p.learned == nil && p.source.sparse() {
@@ -358,7 +349,7 @@ func (s *pass) gather(places []int32) error {
 		for _, i := range s.fresh {
 			s.ids[i] = 0 // its row is overwritten below
 		}
-		if err := p.source.dense(s.ctx, s.x, s.ids, p.o.Threads); err != nil {
+		if err := p.source.dense(s.ctx, &s.memory, s.x, s.ids, p.o.Threads); err != nil {
 			return err
 		}
 		for _, i := range s.fresh {
@@ -394,7 +385,7 @@ func (s *pass) gatherLearned(cols int) error {
 		return s.scatter(rest, to)
 	default:
 		x := make([]float32, len(rest)*cols)
-		if err := p.source.dense(s.ctx, x, rest, p.o.Threads); err != nil {
+		if err := p.source.dense(s.ctx, &s.memory, x, rest, p.o.Threads); err != nil {
 			return err
 		}
 		for i := range rest {
@@ -415,11 +406,7 @@ func (s *pass) scatter(nodes []int32, to func(i int) []float32) error {
 			continue
 		}
 		columns, values := row(i)
-		for k, c := range columns {
-			if to(i)[c] = 1; values != nil {
-				to(i)[c] = values[k]
-			}
-		}
+		feed.Scatter(to(i), columns, values)
 	}
 	return nil
 }
@@ -432,7 +419,7 @@ func (s *pass) sparseRows(nodes []int32) (row func(i int) (columns []int32, valu
 			nodes[i] = max(nodes[i], 0) // the row is not read
 		}
 	}
-	return s.p.source.sparseRows(s.ctx, nodes)
+	return s.p.source.sparseRows(s.ctx, &s.memory, nodes)
 }
 
 // gatherSparse sets s.sparse to the rows of places, which find has found.

@@ -2,11 +2,10 @@ package predict
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
@@ -84,7 +83,7 @@ func (s *source) sparse() bool {
 }
 
 // dense writes the dense features of nodes to dst.
-func (s *source) dense(ctx context.Context, dst []float32, nodes []int32, threads int) error {
+func (s *source) dense(ctx context.Context, m *feed.Memory, dst []float32, nodes []int32, threads int) error {
 	if s.book == nil {
 		s.ds.Features.Gather(dst, nodes, threads)
 		return nil
@@ -92,59 +91,20 @@ func (s *source) dense(ctx context.Context, dst []float32, nodes []int32, thread
 	if len(nodes) == 0 || len(dst) == 0 {
 		return nil
 	}
-	if !divided.IsFar(s.ds) {
-		var m dataset.Matrix
-		if !s.book.Half() {
-			m.F32 = dst[:0:len(dst)]
-		}
-		if _, err := s.book.Gather(&m, nodes, threads); err != nil {
-			return fmt.Errorf("predict: the features of nodes: %w", err)
-		}
-		if s.book.Half() {
-			m.Gather(dst, nil, threads)
-		}
-		return nil
-	}
-	_, far, err := s.book.Far()
+	x, _, _, err := m.RowsOf(ctx, s.book, nodes, threads)
 	if err != nil {
-		return err
-	}
-	size := 4
-	if s.book.Half() {
-		size = 2
-	}
-	raw := make([]byte, size*len(dst))
-	if err := far.Rows(ctx, nodes, raw); err != nil {
 		return fmt.Errorf("predict: the features of nodes: %w", err)
 	}
-	if s.book.Half() {
-		m := dataset.Matrix{Rows: len(nodes), Cols: len(dst) / len(nodes), F16: make([]uint16, len(dst))}
-		for i := range m.F16 {
-			m.F16[i] = binary.LittleEndian.Uint16(raw[2*i:])
-		}
-		m.Gather(dst, nil, threads)
-		return nil
-	}
-	for i := range dst {
-		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
-	}
+	x.Gather(dst, nil, threads)
 	return nil
 }
 
 // sparseRows returns the sparse features of nodes: row(i) are those of nodes[i], without values where all are 1.
-func (s *source) sparseRows(ctx context.Context, nodes []int32) (row func(i int) (cols []int32, values []float32), err error) {
+func (s *source) sparseRows(ctx context.Context, m *feed.Memory, nodes []int32) (row func(i int) (cols []int32, values []float32), err error) {
 	if s.book == nil {
 		return func(i int) ([]int32, []float32) { return s.ds.SparseFeatures.Row(int(nodes[i])) }, nil
 	}
-	var x dataset.Sparse
-	if divided.IsFar(s.ds) {
-		var far divided.Far
-		if _, far, err = s.book.Far(); err == nil {
-			err = far.SparseRows(ctx, nodes, &x)
-		}
-	} else {
-		_, err = s.book.GatherSparse(&x, nodes, 1)
-	}
+	_, x, _, err := m.RowsOf(ctx, s.book, nodes, 1)
 	if err != nil {
 		return nil, fmt.Errorf("predict: the features of nodes: %w", err)
 	}

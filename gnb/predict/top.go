@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -79,21 +80,20 @@ func (p *Predictor) top(ctx context.Context, st *state, q TopQuery) ([]Ranked, e
 	}
 	// Whether there is an edge is asked of those at the top alone; the more are known, the more have to be ranked.
 	for n := q.K; ; n *= 4 {
-		ids, scores, err := rank(n)
+		best, err := rank(n)
 		if err != nil {
 			return nil, err
 		}
-		all := len(ids) < n
+		all := len(best) < n
 		if !q.Known {
-			ids, scores = without(ids, scores, func(target int32) bool { return joined(o, place, target, relation) })
+			best = slices.DeleteFunc(best, func(t target) bool { return joined(o, place, t.place, relation) })
 		}
-		if len(ids) < q.K && !all {
+		if len(best) < q.K && !all {
 			continue
 		}
-		out := make([]Ranked, 0, min(q.K, len(ids)))
-		for i := range min(q.K, len(ids)) {
-			_, number := p.typeOf(ids[i])
-			out = append(out, Ranked{st.idOf(dstType, number), scores[i]})
+		out := make([]Ranked, min(q.K, len(best)))
+		for i := range out {
+			out[i] = Ranked{p.idAt(st.over, best[i].place), best[i].score}
 		}
 		return out, nil
 	}
@@ -128,24 +128,46 @@ func (s *state) targets(typ int) []int32 {
 	return s.list
 }
 
+// target is a node with the score of an edge to it.
+type target struct {
+	place int32
+	score float32
+}
+
+// appendTop appends the targets of a ranking's one source, whose places at returns.
+func appendTop(to []target, t pairs.Top, at func(id int32) int32) []target {
+	ids, scores := t.Of(0)
+	for i, id := range ids {
+		to = append(to, target{at(id), scores[i]})
+	}
+	return to
+}
+
+// rankChunk is the number of targets whose rows are copied beside that of a new source. No ranking depends on it.
+const rankChunk = 1 << 13
+
 // ranking returns a function that ranks the n best targets of the source at a place.
-func (p *Predictor) ranking(ctx context.Context, st *state, o *overlay, place int32, dstType int) (func(n int) ([]int32, []float32, error), error) {
-	all := st.targets(dstType)
-	h, cols := st.rows.rows, p.cols
+func (p *Predictor) ranking(ctx context.Context, st *state, o *overlay, place int32, dstType int) (func(n int) ([]target, error), error) {
+	all, cols := st.targets(dstType), p.cols
+	top := func(h []float32, source int32, candidates []int32, n int) (pairs.Top, error) {
+		t, err := pairs.TopK(p.decoder, h, cols, []int32{source}, pairs.TopOptions{K: min(n, len(candidates)), Candidates: candidates, Threads: p.o.Threads})
+		if err != nil {
+			return t, fmt.Errorf("predict: ranking: %w", err)
+		}
+		return t, ctx.Err()
+	}
 	if o == st.over {
-		return func(n int) ([]int32, []float32, error) {
-			n = min(n, len(all))
+		return func(n int) ([]target, error) {
 			free, err := p.read(st)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			defer free()
-			t, err := pairs.TopK(p.decoder, h, cols, []int32{place}, pairs.TopOptions{K: max(n, 1), Candidates: all, Threads: p.o.Threads})
+			t, err := top(st.rows.rows, place, all, n)
 			if err != nil {
-				return nil, nil, fmt.Errorf("predict: ranking: %w", err)
+				return nil, err
 			}
-			ids, scores := t.Of(0)
-			return ids, scores, ctx.Err()
+			return appendTop(nil, t, func(id int32) int32 { return id }), nil
 		}, nil
 	}
 	// The source has a row of its own, at the end of a copy of the targets' rows in chunks.
@@ -153,77 +175,44 @@ func (p *Predictor) ranking(ctx context.Context, st *state, o *overlay, place in
 	if err := p.outputsOf(ctx, st, o, []int32{place}, row); err != nil {
 		return nil, err
 	}
-	const chunk = 1 << 13
-	part, local := make([]float32, 0, (chunk+1)*cols), make([]int32, chunk)
+	part, local := make([]float32, 0, (rankChunk+1)*cols), make([]int32, rankChunk)
 	for i := range local {
 		local[i] = int32(i)
 	}
-	return func(n int) (ids []int32, scores []float32, err error) {
-		for lo := 0; lo < len(all); lo += chunk {
-			some := all[lo:min(lo+chunk, len(all))]
+	return func(n int) (best []target, err error) {
+		for some := range slices.Chunk(all, rankChunk) {
 			if i, found := slices.BinarySearch(some, place); found { // itself
 				some = slices.Delete(slices.Clone(some), i, i+1)
 			}
 			if len(some) == 0 {
 				continue
 			}
-			free, err := p.read(st)
+			if part, err = p.appendRows(part[:0], st, some); err != nil {
+				return nil, err
+			}
+			t, err := top(append(part, row...), int32(len(some)), local[:len(some)], n)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
-			part = part[:0]
-			for _, target := range some {
-				part = append(part, st.rows.of(target)...)
-			}
-			free()
-			part = append(part, row...)
-			t, err := pairs.TopK(p.decoder, part, cols, []int32{int32(len(some))}, pairs.TopOptions{K: min(n, len(some)), Candidates: local[:len(some)], Threads: p.o.Threads})
-			if err != nil {
-				return nil, nil, fmt.Errorf("predict: ranking: %w", err)
-			}
-			at, s := t.Of(0)
-			for i := range at {
-				ids, scores = append(ids, some[at[i]]), append(scores, s[i])
-			}
-			ids, scores = best(ids, scores, n)
-			if err := ctx.Err(); err != nil {
-				return nil, nil, err
-			}
+			best = appendTop(best, t, func(id int32) int32 { return some[id] })
+			slices.SortFunc(best, func(a, b target) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.place, b.place)) })
+			best = best[:min(n, len(best))]
 		}
-		return ids, scores, nil
+		return best, nil
 	}, nil
 }
 
-// best returns the n best, of equal scores the smaller place first.
-func best(ids []int32, scores []float32, n int) ([]int32, []float32) {
-	order := make([]int, len(ids))
-	for i := range order {
-		order[i] = i
+// appendRows appends the rows of places that were computed beforehand.
+func (p *Predictor) appendRows(to []float32, st *state, places []int32) ([]float32, error) {
+	free, err := p.read(st)
+	if err != nil {
+		return to, err
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		switch {
-		case scores[a] > scores[b]:
-			return -1
-		case scores[a] < scores[b]:
-			return 1
-		}
-		return int(ids[a]) - int(ids[b])
-	})
-	order = order[:min(n, len(order))]
-	byID, byScore := make([]int32, len(order)), make([]float32, len(order))
-	for i, k := range order {
-		byID[i], byScore[i] = ids[k], scores[k]
+	defer free()
+	for _, at := range places {
+		to = append(to, st.rows.of(at)...)
 	}
-	return byID, byScore
-}
-
-func without(ids []int32, scores []float32, drop func(int32) bool) (left []int32, of []float32) {
-	for i, id := range ids {
-		if !drop(id) {
-			left, of = append(left, id), append(of, scores[i])
-		}
-	}
-	return left, of
+	return to, nil
 }
 
 // joined reports whether there is an edge of a relation, any for -1.

@@ -181,11 +181,7 @@ func record(s *subject, params *nn.Params, o *Options, seed uint64) (*recorder, 
 	if err == nil {
 		return r, nil
 	}
-	err = fmt.Errorf("onnx: %s has no ONNX form: %w", s.where(r.g.layer), err)
-	if strings.Contains(err.Error(), errTwice) {
-		err = chance{err}
-	}
-	return nil, err
+	return nil, fmt.Errorf("onnx: %s has no ONNX form: %w", s.where(r.g.layer), err)
 }
 
 // chance is an error that another batch may not have.

@@ -157,26 +157,21 @@ func (n *node) encode() (m message) {
 }
 
 func (n *node) attributes() (all []message) {
-	for _, name := range sorted(n.ints) {
+	add := func(name string, kind int64, value func(a *message)) {
 		var a message
 		a.string(attributeName, name)
-		a.int(attributeI, n.ints[name])
-		a.int(attributeKind, attributeInt)
+		value(&a)
+		a.int(attributeKind, kind)
 		all = append(all, a)
+	}
+	for _, name := range sorted(n.ints) {
+		add(name, attributeInt, func(a *message) { a.int(attributeI, n.ints[name]) })
 	}
 	for _, name := range sorted(n.floats) {
-		var a message
-		a.string(attributeName, name)
-		a.float(attributeF, n.floats[name])
-		a.int(attributeKind, attributeFloat)
-		all = append(all, a)
+		add(name, attributeFloat, func(a *message) { a.float(attributeF, n.floats[name]) })
 	}
 	for _, name := range sorted(n.text) {
-		var a message
-		a.string(attributeName, name)
-		a.string(attributeS, n.text[name])
-		a.int(attributeKind, attributeString)
-		all = append(all, a)
+		add(name, attributeString, func(a *message) { a.string(attributeS, n.text[name]) })
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"errors"
 	"math"
 	"strconv"
 
@@ -64,13 +65,13 @@ func (r *recorder) boundAt(rows, at int) string {
 		refuse("it takes rows apart at row %d of %d, which is no boundary of nodes or edges of the batch", at, rows)
 	}
 	if name == "" {
-		refuse(errTwice)
+		panic(&ops.Failure{Err: errTwice})
 	}
 	return name
 }
 
 // errTwice is the failure of two numbers of a made-up batch that are equal by chance.
-const errTwice = "two numbers of rows of the recorded batch are equal"
+var errTwice = chance{errors.New("two numbers of rows of the recorded batch are equal")}
 
 // dim is the name of a number of rows: a vector of one integer.
 func (r *recorder) dim(n int) string {
@@ -79,7 +80,7 @@ func (r *recorder) dim(n int) string {
 		refuse("it makes a matrix of %d rows, which is the number of no nodes or edges of the batch", n)
 	}
 	if name == "" {
-		refuse(errTwice)
+		panic(&ops.Failure{Err: errTwice})
 	}
 	return name
 }

@@ -51,11 +51,7 @@ func runONNX(ctx context.Context, args []string, out *cli.Output) (err error) {
 		return cli.Usagef("nodes are given, and --example is missing, the file for their inputs; give it, or leave the nodes out")
 	}
 	setPredict(&o, hops, out)
-	run, err := options.OpenRun(rest[0])
-	if err != nil {
-		return err
-	}
-	ds, err := answeredDataset(ctx, out, run, *data)
+	run, ds, err := subject{}.open(ctx, out, rest[0], *data)
 	if err != nil {
 		return err
 	}

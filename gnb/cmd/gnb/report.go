@@ -52,11 +52,7 @@ func runReport(ctx context.Context, args []string, out *cli.Output) (err error) 
 		}
 		o.Explain = s
 	}
-	run, err := options.OpenRun(rest[0])
-	if err != nil {
-		return err
-	}
-	ds, err := answeredDataset(ctx, out, run, *data)
+	run, ds, err := subject{}.open(ctx, out, rest[0], *data)
 	if err != nil {
 		return err
 	}

@@ -3,11 +3,10 @@ package feed
 import (
 	"math"
 
-	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
-// InputRow writes the features of node v as a network reads them as a dense row: sparse ones by scaleRow if scale is true.
+// InputRow writes the features of node v as a network reads them as a dense row: sparse ones by ScaleRow if scale is true.
 func InputRow(ds *dataset.Dataset, v int32, scale bool, to []float32) {
 	clear(to)
 	switch {
@@ -15,21 +14,25 @@ func InputRow(ds *dataset.Dataset, v int32, scale bool, to []float32) {
 		ds.Features.Gather(to, []int32{v}, 1)
 	case ds.SparseFeatures != nil:
 		columns, values := ds.SparseFeatures.Row(int(v))
-		for k, c := range columns {
-			if to[c] = 1; values != nil {
-				to[c] = values[k]
-			}
-		}
+		Scatter(to, columns, values)
 		if scale {
-			scaleRow(ds.SparseFeatures, v, to)
+			ScaleRow(to, values)
 		}
 	}
 }
 
-// scaleRow divides a dense row of sparse features by the root mean square of its stored elements, as networks with
-// nn.ModelConfig.ScaleInput do with the sparse one.
-func scaleRow(m *graphops.Sparse, v int32, row []float32) {
-	_, values := m.Row(int(v))
+// Scatter writes a sparse row into a dense one of zeros; values is nil where all are 1.
+func Scatter(to []float32, columns []int32, values []float32) {
+	for k, c := range columns {
+		if to[c] = 1; values != nil {
+			to[c] = values[k]
+		}
+	}
+}
+
+// ScaleRow divides a dense row of sparse features by the root mean square of the values that the sparse one stores, as networks with
+// nn.ModelConfig.ScaleInput do with that.
+func ScaleRow(row, values []float32) {
 	squares := 0.0
 	for _, x := range values {
 		squares += float64(x) * float64(x)

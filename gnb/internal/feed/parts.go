@@ -2,6 +2,7 @@ package feed
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -212,36 +213,51 @@ func (m *Memory) Rows(p *Parts, ids []int32, threads int) (*dataset.Matrix, *dat
 	if len(ids) < fewRows {
 		threads = 1
 	}
-	switch meta := &p.Dataset().Meta; {
-	case meta.FeatureDim == 0:
-		return nil, nil, nil
-	case meta.Parts.Servers != "":
-		return m.farRows(p, ids)
-	case meta.FeatureFormat != "":
-		_, err := p.GatherSparse(&m.sparse, ids, threads)
-		return nil, &m.sparse, err
+	ctx := context.Background()
+	if divided.IsFar(p.Dataset()) {
+		var err error
+		if ctx, _, err = p.Far(); err != nil {
+			return nil, nil, err
+		}
 	}
-	missing, err := p.Gather(&m.dense, ids, threads)
-	if err == nil && len(missing) > 0 {
+	dense, sparse, missing, err := m.RowsOf(ctx, p.Book, ids, threads)
+	if err == nil && dense != nil && len(missing) > 0 {
 		err = fmt.Errorf("gnb: the features of node %d are on another machine, and rank %d gets those for loops over batches (Worker.Batches, Worker.Evaluate) only", ids[missing[0]], p.rank)
 	}
-	return &m.dense, nil, err
+	return dense, sparse, err
+}
+
+// RowsOf gathers the features of nodes from the parts of a book, at servers until ctx ends: dense or sparse, the other is nil. missing are the
+// positions of nodes whose parts are not here.
+func (m *Memory) RowsOf(ctx context.Context, b *divided.Book, ids []int32, threads int) (dense *dataset.Matrix, sparse *dataset.Sparse, missing []int, err error) {
+	switch meta := &b.Dataset().Meta; {
+	case meta.FeatureDim == 0:
+		return nil, nil, nil, nil
+	case meta.Parts.Servers != "":
+		dense, sparse, err = m.farRows(ctx, b, ids)
+		return dense, sparse, nil, err
+	case meta.FeatureFormat != "":
+		missing, err = b.GatherSparse(&m.sparse, ids, threads)
+		return nil, &m.sparse, missing, err
+	}
+	missing, err = b.Gather(&m.dense, ids, threads)
+	return &m.dense, nil, missing, err
 }
 
 // farRows asks servers for the features of nodes.
-func (m *Memory) farRows(p *Parts, ids []int32) (*dataset.Matrix, *dataset.Sparse, error) {
-	ctx, to, err := p.Far()
+func (m *Memory) farRows(ctx context.Context, b *divided.Book, ids []int32) (*dataset.Matrix, *dataset.Sparse, error) {
+	_, to, err := b.Far()
 	if err != nil {
 		return nil, nil, err
 	}
-	if p.Dataset().Meta.FeatureFormat != "" {
+	if b.Dataset().Meta.FeatureFormat != "" {
 		return nil, &m.sparse, to.SparseRows(ctx, ids, &m.sparse)
 	}
 	d := &m.dense
-	d.Rows, d.Cols = len(ids), p.Dataset().FeatureDim()
+	d.Rows, d.Cols = len(ids), b.Dataset().FeatureDim()
 	n := d.Rows * d.Cols
 	var raw []byte
-	if p.Half() {
+	if b.Half() {
 		d.F16, d.F32 = slices.Grow(d.F16[:0], n)[:n], nil
 		raw = bytesOf(d.F16)
 	} else {

@@ -113,12 +113,7 @@ func (r InputRows) write(to []float32, ids []int32, cols, threads int) {
 				at = int(ids[i])
 			}
 			columns, values := r.Sparse.Row(at)
-			for k, c := range columns {
-				row[c] = 1
-				if values != nil {
-					row[c] = values[k]
-				}
-			}
+			Scatter(row, columns, values)
 		}
 	})
 }
