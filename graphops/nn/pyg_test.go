@@ -125,6 +125,14 @@ func pygModels() map[string]struct {
 	edged("transformer mean, beta, edges", NewTransformerWith(5, 3, TransformerOptions{Heads: 4, Mean: true, Beta: true, EdgeDim: 2}), 2, 7)
 	conv("transformer beta", NewTransformerWith(5, 3, TransformerOptions{Heads: 2, Beta: true}), false)
 	edged("transformer without bias, edges", NewTransformerWith(5, 3, TransformerOptions{Heads: 2, NoBias: true, EdgeDim: 2}), 2, 7)
+	made := func(name string, l *TransformerConv) {
+		m[name] = entry{l, func(f *Fwd, g *graphops.Graph, h *Tensor) *Tensor {
+			b := g.Block()
+			return l.ForwardEdges(f, b, h, f.Mul(f.GatherSrc(b, f.Cols(h, 0, 2)), f.GatherDst(b, f.Cols(h, 1, 3))))
+		}, false, false}
+	}
+	made("transformer heads, rows of edges", NewTransformerWith(5, 3, TransformerOptions{Heads: 4, EdgeDim: 2}))
+	made("transformer mean, beta, rows of edges", NewTransformerWith(5, 3, TransformerOptions{Mean: true, Beta: true, EdgeDim: 2}))
 	conv("resgated", NewResGated(5, 3, 0), false)
 	edged("resgated, edges", NewResGated(5, 3, 2), 2, 7)
 	edged("gatedgcn", gatedBoth{NewGatedGCN(5, 3, 0)}, 2, 7)
@@ -150,6 +158,14 @@ func pygModels() map[string]struct {
 	pool("attention pool", NewAttentionPool(NewPerceptron(5, 4, 1), NewPerceptron(5, 4, 3)), 0, 3, 3, 7, 8)
 	pool("attention pool by column", NewAttentionPool(NewLinear(5, 5, true), nil), 0, 3, 3, 7, 8)
 	pool("set2set", NewSet2Set(5, 3), 0, 3, 7, 8)
+	row := func(name string, l any, forward func(f *Fwd, h *Tensor) *Tensor) {
+		m[name] = entry{l, func(f *Fwd, _ *graphops.Graph, h *Tensor) *Tensor { return forward(f, h) }, false, false}
+	}
+	gru, within, fresh, span := NewGRUCell(5, 3), NewGRUCell(2, 3), NewGRUCell(5, 3), NewTimeEncoder(3)
+	row("gru cell", gru, func(f *Fwd, h *Tensor) *Tensor { return gru.Forward(f, h, f.Input(8, 3, pygValues(24, 2), nil)) })
+	row("gru cell, state", within, func(f *Fwd, h *Tensor) *Tensor { return within.Forward(f, f.Cols(h, 3, 5), f.Cols(h, 0, 3)) })
+	row("gru cell, from zeros", fresh, func(f *Fwd, h *Tensor) *Tensor { return fresh.Forward(f, h, nil) })
+	row("time encoder", span, func(f *Fwd, h *Tensor) *Tensor { return span.Forward(f, f.Scale(f.Cols(h, 1, 2), 64)) })
 	virtual := func(name string, train bool, o VirtualNodeOptions) {
 		v := NewVirtualNode(5, 3, o)
 		m[name] = entry{v, func(f *Fwd, _ *graphops.Graph, h *Tensor) *Tensor {

@@ -73,19 +73,37 @@ func NewTransformerWith(in, out int, o TransformerOptions) *TransformerConv {
 }
 
 // Forward returns y [NumDst, H·F], with Mean [NumDst, F], for h [NumSrc, in], in the space of the
-// block's destinations. Without features of edges it stores no message; with them it needs memory for
+// block's destinations. It reads the features of the block's edges if the layer was made with their number.
+// Without features of edges it stores no message; with them it needs memory for
 // some matrices [edges, H·F].
 func (c *TransformerConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
-	if c == nil {
-		fail("TransformerConv", "the layer is nil; create it with NewTransformer")
+	var edge *Tensor
+	if c != nil && c.LinEdge != nil {
+		edge = f.EdgeInput(b, c.LinEdge.Weight.Cols)
+	}
+	return c.ForwardEdges(f, b, h, edge)
+}
+
+// ForwardEdges is Forward with any rows of the edges as e, edge [edges, EdgeDim] in the order of the block's edges, which gets a gradient;
+// nil if the layer was made without EdgeDim.
+func (c *TransformerConv) ForwardEdges(f *Fwd, b *Block, h, edge *Tensor) *Tensor {
+	const op = "TransformerConv"
+	switch {
+	case c == nil:
+		fail(op, "the layer is nil; create it with NewTransformer")
+	case edge == nil && c.LinEdge != nil:
+		fail(op, "the layer was made for edges with rows of %d columns and got none; give them, or make it without EdgeDim", c.LinEdge.Weight.Cols)
+	case edge != nil && c.LinEdge == nil:
+		fail(op, "the layer was made without EdgeDim and got rows of edges, %v; make it with EdgeDim %d, or give none", edge, edge.Cols())
+	case edge != nil && (edge.Rows() != b.NumEdges() || edge.Cols() != c.LinEdge.Weight.Cols):
+		fail(op, "the rows of edges are %v for a block of %d edges; give one row of %d columns for each edge", edge, b.NumEdges(), c.LinEdge.Weight.Cols)
 	}
 	own := f.Dst(b, h)
 	query, key, value := c.LinQuery.Forward(f, own), c.LinKey.Forward(f, h), c.LinValue.Forward(f, h)
 	width := query.Cols() / c.Heads
 	score := f.EdgeHeadDot(b, query, key, c.Heads)
-	var edge *Tensor
-	if c.LinEdge != nil {
-		edge = c.LinEdge.Forward(f, f.EdgeInput(b, c.LinEdge.Weight.Cols))
+	if edge != nil {
+		edge = c.LinEdge.Forward(f, edge)
 		score = f.Add(score, f.HeadDot(f.Mul(f.GatherDst(b, query), edge), rowOfOnes(f, query.Cols()), c.Heads))
 	}
 	att := attention(f, b, f.Scale(score, 1/math.Sqrt(float64(max(width, 1)))), c.Dropout)

@@ -14,6 +14,7 @@ from torch_geometric.nn import (
     PNAConv, ResGatedGraphConv, SAGEConv, Set2Set, TransformerConv, global_add_pool
 )
 from torch_geometric.nn.models import MLP
+from torch_geometric.nn.models.tgn import TimeEncoder
 
 # A star into node 0, self-loops at 2 and 6, a duplicate edge 1 -> 3, a cycle and an isolated node 7.
 # Ordered by destination, then source: an edge's place is its CSC position.
@@ -82,6 +83,10 @@ case("transformer heads, edges", TransformerConv(IN, OUT, heads=4, edge_dim=EDGE
 case("transformer mean, beta, edges", TransformerConv(IN, OUT, heads=4, concat=False, beta=True, edge_dim=EDGE), edged)
 case("transformer beta", TransformerConv(IN, OUT, heads=2, beta=True), plain)
 case("transformer without bias, edges", TransformerConv(IN, OUT, heads=2, bias=False, edge_dim=EDGE), edged)
+# Rows of edges that are made of the input, so that its gradient goes through them.
+made = lambda m, h: m(h, edges, edge_attr=h[edges[0], :EDGE] * h[edges[1], 1:1 + EDGE])
+case("transformer heads, rows of edges", TransformerConv(IN, OUT, heads=4, edge_dim=EDGE), made)
+case("transformer mean, beta, rows of edges", TransformerConv(IN, OUT, concat=False, beta=True, edge_dim=EDGE), made)
 case("resgated", ResGatedGraphConv(IN, OUT), plain)
 case("resgated, edges", ResGatedGraphConv(IN, OUT, edge_dim=EDGE), edged)
 
@@ -150,6 +155,12 @@ class Rows(torch.nn.Module):
 case("attention pool", AttentionalAggregation(Rows(IN, 4, 1), Rows(IN, 4, OUT)), pooled)
 case("attention pool by column", AttentionalAggregation(torch.nn.Linear(IN, IN)), pooled)
 case("set2set", Set2Set(IN, processing_steps=3), filled)
+
+
+case("gru cell", torch.nn.GRUCell(IN, OUT), lambda m, h: m(h, values(NODES * OUT, 2).view(NODES, OUT)))
+case("gru cell, state", torch.nn.GRUCell(2, 3), lambda m, h: m(h[:, 3:], h[:, :3]))
+case("gru cell, from zeros", torch.nn.GRUCell(IN, OUT), lambda m, h: m(h))
+case("time encoder", TimeEncoder(OUT), lambda m, h: m(h[:, 1] * 64))
 
 
 class VirtualNode(torch.nn.Module):
