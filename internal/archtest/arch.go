@@ -54,6 +54,7 @@ var areas = []area{
 	{"gnb/report", "how good a model is, and where it errs"},
 	{"gnb/parts", "datasets divided into parts"},
 	{"gnb/kg", "training on knowledge graphs"},
+	{"gnb/events", "training on events in time"},
 	{"gnb/graphs", "training that predicts labels and numbers of whole graphs"},
 	{"gnb/numbers", "training that predicts numbers of nodes and edges"},
 	{"gnb/links", "training that predicts links"},
@@ -86,7 +87,7 @@ var areas = []area{
 
 // sideBySide lists areas that must not import one another. Package numbers is below those that
 // predict or report numbers too, and above links, whose batches of edges it takes.
-var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report", "gnb/parts", "gnb/flight", "gnb/tables", "gnb/serve", "gnb/remote", "gnb/links", "gnb/kg", "gnb/budget"}
+var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report", "gnb/parts", "gnb/flight", "gnb/tables", "gnb/serve", "gnb/remote", "gnb/links", "gnb/kg", "gnb/events", "gnb/budget"}
 
 // mayOnly lists areas that may import only the packages of the module named here, and each other's
 // packages.
@@ -109,7 +110,7 @@ var drawing = []string{"gnb/internal/boards", "gnb/internal/live", "gnb/internal
 // userAreas lists the areas written like user code: of the module they may import only these packages.
 var (
 	userAreas = []string{"tutorials"}
-	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/graphs", "gnb/numbers", "gnb/tables", "gnb/report", "gnb/explain", "gnb/onnx", "gnb/predict", "gnb/deploy", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
+	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/events", "gnb/graphs", "gnb/numbers", "gnb/tables", "gnb/report", "gnb/explain", "gnb/onnx", "gnb/predict", "gnb/deploy", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
 )
 
 // heavy lists modules that package gnb must not reach, with the reason. They are compared with the

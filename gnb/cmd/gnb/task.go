@@ -10,6 +10,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
+	"github.com/graphnb/graphnb/gnb/events"
 	"github.com/graphnb/graphnb/gnb/graphs"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/kg"
@@ -55,10 +56,10 @@ type task struct {
 }
 
 // taskNames are the names of the tasks, the default first.
-var taskNames = []string{"nodes", "links", "triples", "numbers", "graphs"}
+var taskNames = []string{"nodes", "links", "triples", "numbers", "graphs", "events"}
 
 // taskOfProgram are the names of tasks by the programs that their runs record.
-var taskOfProgram = map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples", numbers.TrainProgram: "numbers", graphs.TrainProgram: "graphs"}
+var taskOfProgram = map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples", numbers.TrainProgram: "numbers", graphs.TrainProgram: "graphs", events.TrainProgram: "events"}
 
 // newTask makes a task by its name.
 func newTask(name string) (*task, error) {
@@ -119,6 +120,12 @@ func newTask(name string) (*task, error) {
 		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, graphs.Task, nil)
 		t.defaults = map[string]string{"batch": "128", "epochs": "100", "lr": "0.001", "layers": "4", "norm": "batch"}
 		t.sets, t.metric = true, func(ds *dataset.Dataset) gnb.Metric { return graphs.MetricOf(ds, o.Predict) }
+		return t, nil
+	case "events":
+		o := &events.Options{}
+		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, events.Task, nil)
+		t.defaults = map[string]string{"batch": "200", "epochs": "20", "lr": "0.001, or 0.0001 of tgn", "hidden": "100", "heads": "2", "metric": "mrr"}
+		t.metric = always(gnb.Metric{Name: "mrr"})
 		return t, nil
 	}
 	return nil, cli.Usagef("--task is %q; it is %s", name, strings.Join(taskNames, ", "))

@@ -25,6 +25,7 @@ gnb/cmd/gnb/internal/ranks
 gnb/cmd/gnb/internal/setup
 gnb/cmd/gnb/internal/watch
 gnb/deploy
+gnb/events
 gnb/explain
 gnb/figure
 gnb/flight
@@ -89,6 +90,7 @@ graphops/pairs
 graphops/partition
 graphops/safetensors
 graphops/sample
+graphops/temporal
 graphops/tensor
 graphops/tensor/gradcheck
 graphops/walk

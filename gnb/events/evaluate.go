@@ -1,0 +1,154 @@
+package events
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+// measure is a metric of ranks.
+type measure struct {
+	gnb.Metric
+	of func(rank float64) float64
+}
+
+func hits(k float64) func(float64) float64 {
+	return func(rank float64) float64 {
+		if rank <= k {
+			return 1
+		}
+		return 0
+	}
+}
+
+var measures = []measure{
+	{gnb.Metric{Name: "mrr", Title: "MRR"}, func(rank float64) float64 { return 1 / rank }},
+	{gnb.Metric{Name: "hits_1", Title: "hits@1"}, hits(1)},
+	{gnb.Metric{Name: "hits_3", Title: "hits@3"}, hits(3)},
+	{gnb.Metric{Name: "hits_10", Title: "hits@10"}, hits(10)},
+}
+
+// measureOf returns the metric of a name.
+func measureOf(name string) (measure, error) {
+	for _, m := range measures {
+		if m.Name == name {
+			return m, nil
+		}
+	}
+	return measure{}, fmt.Errorf("events: there is no metric %q; choose mrr, hits_1, hits_3 or hits_10", name)
+}
+
+// Splits implements [gnb.Task].
+func (t *trainer) Splits() []string { return []string{"val", "test"} }
+
+// Chooses implements [gnb.Task].
+func (t *trainer) Chooses() gnb.Metric {
+	m, _ := measureOf(t.o.Metric) // checked where the run was launched
+	return m.Metric
+}
+
+// Measure implements [gnb.Task].
+func (t *trainer) Measure(splits ...string) (values []runs.NamedValue, err error) {
+	ranks, err := t.rankings(splits)
+	if err != nil {
+		return nil, err
+	}
+	for i, split := range splits {
+		for _, m := range measures {
+			sum := 0.0
+			for _, r := range ranks[i] {
+				sum += m.of(r)
+			}
+			values = append(values, runs.NamedValue{Name: split + "_" + m.Name, Value: sum / float64(len(ranks[i]))})
+		}
+	}
+	return values, nil
+}
+
+// rankings goes through the stream from its beginning to the end of the last of the splits, and returns the rank of each
+// event of each. The ranks of the run divide the questions of a step. Collective.
+func (t *trainer) rankings(splits []string) (all [][]float64, err error) {
+	all = make([][]float64, len(splits))
+	end := 0
+	for i, split := range splits {
+		lo, hi := t.s.part(split)
+		all[i], end = make([]float64, hi-lo), max(end, hi)
+	}
+	progress := t.w.Progress("evaluate", end)
+	err = t.w.OnHost(t.net, func(threads int) error {
+		state := t.model.begin(false)
+		f := nn.NewFwd(nn.Config{})
+		defer f.Close()
+		for lo, hi := t.s.stepOf(0); lo < end; lo, hi = t.s.stepOf(hi) {
+			i := slices.IndexFunc(splits, func(split string) bool { from, to := t.s.part(split); return lo >= from && lo < to })
+			if i >= 0 {
+				first, _ := t.s.part(splits[i])
+				if err := t.rank(f, state, lo, hi, all[i][lo-first:hi-first], threads); err != nil {
+					return err
+				}
+			}
+			if err := state.happen(lo, hi, t.ranks(threads)); err != nil {
+				return err
+			}
+			progress(hi)
+		}
+		return nil
+	})
+	for i := range all {
+		t.w.AllReduce(all[i]) // each is known to one rank, and 0 on the others
+	}
+	return all, err
+}
+
+// rank computes the ranks of this worker's share of the events [lo, hi), a step.
+func (t *trainer) rank(f *nn.Fwd, state state, lo, hi int, ranks []float64, threads int) error {
+	q := &questions{at: lo}
+	from, to := sample.Share(hi-lo, t.w.Rank(), t.w.World())
+	for e := lo + from; e < lo+to; e++ {
+		q.ask(t.s, int32(e), t.s.drawn(42, 1, int32(e), 100))
+	}
+	if len(q.events) == 0 {
+		return nil
+	}
+	var scores []float32
+	if err := nn.Try(func() {
+		f.Reset(nn.Config{Threads: threads})
+		scores = state.scores(f, q, t.model.view(q)).Data()
+	}); err != nil {
+		return fmt.Errorf("events: ranking by %s: %w", t.o.Model, err)
+	}
+	for i := range q.events {
+		r := rankOf(scores[q.starts[i]:q.starts[i+1]])
+		if math.IsNaN(r) {
+			return fmt.Errorf("events: a score of event %d is not a number; take a smaller learning rate (LR, --lr)", q.events[i])
+		}
+		ranks[from+i] = r
+	}
+	return nil
+}
+
+// rankOf is the rank of the first score among all, by the rule of the Temporal Graph Benchmark: 1 more than the mean of the numbers of
+// others that are above it, and that are not below it. It is NaN if a score is.
+func rankOf(scores []float32) float64 {
+	above, notBelow := 0, 0
+	for _, s := range scores[1:] {
+		if s > scores[0] {
+			above++
+		}
+		if s >= scores[0] {
+			notBelow++
+		}
+		if s != s {
+			return math.NaN()
+		}
+	}
+	if scores[0] != scores[0] {
+		return math.NaN()
+	}
+	return float64(above+notBelow)/2 + 1
+}

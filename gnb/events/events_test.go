@@ -1,0 +1,185 @@
+package events_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb/events"
+	"github.com/graphnb/graphnb/gnb/internal/runtest"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/testneed"
+)
+
+func TestMain(m *testing.M) {
+	runtest.Main(m, map[string]func([]byte) error{"events": runCell})
+}
+
+// rounds are n events of people who visit places: each person goes round the places in a fixed order, so that the last visit of a person
+// tells the next one, which is never a place visited recently. The events have a feature.
+func rounds(n int) *dataset.Dataset {
+	const people, places = 20, 10
+	random := rand.New(rand.NewPCG(7, 8))
+	var src, dst []int32
+	var at []int64
+	var features []float32
+	next := make([]int, people)
+	for i := range n {
+		p := random.IntN(people)
+		src, dst = append(src, int32(p)), append(dst, int32(people+(p+3*next[p])%places))
+		at = append(at, int64(100*(i/2))) // two at a time
+		features = append(features, float32(i%3))
+		next[p]++
+	}
+	g, err := graphops.FromEdgesWith(people+places, src, dst, graphops.EdgeData{Times: at, Features: &graphops.EdgeFeatures{Cols: 1, F32: features}}, graphops.BuildOptions{KeepDuplicates: true})
+	if err != nil {
+		panic(err)
+	}
+	return &dataset.Dataset{Graph: g, Meta: dataset.Metadata{Name: "rounds"}}
+}
+
+// cellOptions are the options of the cell "events".
+type cellOptions struct {
+	Dir, Resume, Model             string
+	Workers, VirtualRanks, Threads int
+	Kill                           int64 // the step after which the workers are killed
+}
+
+// runCell trains, and prints nothing.
+func runCell(raw []byte) error {
+	var c cellOptions
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return err
+	}
+	o := events.Options{Model: c.Model, Hidden: 8, Neighbors: 4, Dropout: 0.1}
+	o.Workers, o.VirtualRanks, o.Threads, o.Batch, o.Epochs, o.LR, o.Seed = c.Workers, c.VirtualRanks, c.Threads, 30, 3, 0.01, 3
+	o.CheckpointEvery, o.RunDir, o.Resume, o.Quiet = 3, c.Dir, c.Resume, true
+	o.Events = func(e runs.Event) {
+		if c.Kill > 0 && e.Total >= c.Kill {
+			c.Kill = 0
+			children, _ := filepath.Glob("/proc/self/task/*/children")
+			for _, file := range children {
+				ids, _ := os.ReadFile(file)
+				for _, id := range strings.Fields(string(ids)) {
+					var pid int
+					if _, err := fmt.Sscan(id, &pid); err == nil {
+						_ = syscall.Kill(pid, syscall.SIGKILL)
+					}
+				}
+			}
+		}
+	}
+	_, err := events.Train(context.Background(), rounds(1000), o)
+	return err
+}
+
+// Runs of 1, 2 and 4 workers, with four virtual ranks in all and one or two threads, have the same weights, losses and
+// metrics to the bit; so has one whose workers are killed at random steps, and which resumes each time.
+func TestKilledRunsResumeExactly(t *testing.T) {
+	testneed.NotShort(t, "it kills and resumes runs for seconds")
+	for _, model := range []string{"tgn", "walks"} {
+		t.Run(model, func(t *testing.T) { killAndResume(t, model) })
+	}
+}
+
+func killAndResume(t *testing.T, model string) {
+	kills := 3
+	if envknob.Soak.On() {
+		kills = 10
+	}
+	dir := t.TempDir()
+	start := func(o cellOptions) error {
+		o.Model = model
+		c := runtest.StartCell(t, "events", filepath.Join(dir, "runs"), o)
+		err := c.Wait(2 * time.Minute)
+		c.Gone(20 * time.Second)
+		if err != nil && (o.Kill == 0 || !strings.Contains(c.Out.String(), "killed")) {
+			t.Fatalf("%v\n%s", err, c.Out.String())
+		}
+		return err
+	}
+	var whole *runs.Run
+	for _, workers := range []int{1, 2, 4} {
+		o := cellOptions{Dir: filepath.Join(dir, fmt.Sprint("whole", workers)), Workers: workers, VirtualRanks: 4 / workers, Threads: 1 + workers%2}
+		if err := start(o); err != nil {
+			t.Fatal(err)
+		}
+		run := opened(t, o.Dir)
+		if whole == nil {
+			whole = run
+			continue
+		}
+		same(t, fmt.Sprintf("%d workers", workers), run, whole)
+	}
+	losses, err := whole.Losses()
+	if err != nil || len(losses) < 60 {
+		t.Fatalf("%d steps, %v; want 60 or more, so that kills come at different steps", len(losses), err)
+	}
+	random := rand.New(rand.NewPCG(17, uint64(len(model))))
+	o := cellOptions{Dir: filepath.Join(dir, "killed"), Workers: 2, VirtualRanks: 2, Threads: 1}
+	for range kills {
+		o.Kill += 1 + random.Int64N(int64(len(losses)/kills))
+		t.Logf("a kill after step %d of %d", o.Kill, len(losses))
+		if start(o) == nil {
+			t.Logf("the run ended before step %d", o.Kill)
+			break
+		}
+		o.Resume = o.Dir
+	}
+	o.Kill = 0
+	if opened(t, o.Dir).Result.State != runs.StateDone {
+		if err := start(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, "the killed run", opened(t, o.Dir), whole)
+}
+
+func opened(t *testing.T, dir string) *runs.Run {
+	t.Helper()
+	r, err := runs.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// same fails unless two runs have the same weights, losses and values to the bit.
+func same(t *testing.T, what string, got, want *runs.Run) {
+	t.Helper()
+	for _, file := range [][2]string{{got.Weights(), want.Weights()}, {got.BestWeights(), want.BestWeights()}} {
+		a, err1 := os.ReadFile(file[0])
+		b, err2 := os.ReadFile(file[1])
+		if err1 != nil || err2 != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s: %s differs: %v, %v", what, filepath.Base(file[0]), err1, err2)
+		}
+	}
+	a, err1 := got.Losses()
+	b, err2 := want.Losses()
+	if err1 != nil || err2 != nil || !slices.Equal(a, b) {
+		t.Errorf("%s: the losses differ: %v, %v", what, err1, err2)
+	}
+	compared := 0
+	for name, x := range want.Result.Values {
+		if y, ok := got.Result.Values[name]; !ok || math.Float64bits(x) != math.Float64bits(y) {
+			t.Errorf("%s: %s is %v, want %v", what, name, y, x)
+		}
+		compared++
+	}
+	if compared < 9 {
+		t.Errorf("%s: only %d values were compared", what, compared)
+	}
+}

@@ -1,0 +1,99 @@
+package events
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/getdata"
+	"github.com/graphnb/graphnb/graphops/pairs"
+)
+
+// Options configure [Train]. The zero value trains a model of walks.
+//
+// Batch counts events, and 0 means 200: the answers of a step rest on what happened before its first event. Epochs 0 means
+// 20, LR 0 means 0.001, for tgn 0.0001. Metric chooses the best epoch: mrr, hits_1, hits_3 or hits_10; "" means mrr. Eval is full or none. Training is
+// on CPUs only.
+type Options struct {
+	gnb.OptimizerOptions
+	gnb.EvaluationOptions
+	gnb.LaunchOptions
+	// Model is walks or tgn; "" means walks.
+	Model string `json:",omitempty" flag:"model" help:"walks or tgn (default walks)"`
+	// Hidden is the width of memories and embeddings of tgn, and of the perceptron of walks; 0 means 100.
+	Hidden int `json:",omitempty" flag:"hidden" help:"width of memories and embeddings (default 100)" least:"1"`
+	// TimeDim is the number of columns that encode a span of time; 0 means Hidden.
+	TimeDim int `json:",omitempty" flag:"time-dim" help:"columns that encode a span of time (default --hidden)" least:"1"`
+	// Neighbors is the number of last events of a node that tgn's attention sees; 0 means 10.
+	Neighbors int `json:",omitempty" flag:"neighbors" help:"last events of a node that attention sees (default 10)" least:"1"`
+	// Heads is the number of heads of tgn's attention, which share Hidden; 0 means 2.
+	Heads int `json:",omitempty" flag:"heads" help:"attention heads of tgn (default 2)" least:"1"`
+	// Dropout is the dropout probability of attention and of the perceptron; 0 means none, and 0.1 is usual.
+	Dropout float64 `json:",omitempty" flag:"dropout" help:"dropout probability; 0.1 is usual"`
+	// TimeScale is the unit in which the model takes spans of time; 0 means the mean time between two events of a node in training.
+	TimeScale float64 `json:",omitempty" flag:"time-scale" help:"unit of spans of time (default the mean gap)" positive:"true"`
+	// Negatives is the number of negatives of each event in training; 0 means 1.
+	Negatives int `json:",omitempty" flag:"negatives" help:"negatives of each event in training (default 1)" least:"1"`
+	// Loss is bce (each candidate by itself) or softmax (an event's destination among its negatives); "" means bce.
+	Loss string `json:",omitempty" flag:"loss" help:"bce or softmax (default bce)"`
+}
+
+// modelNames are the models of Options.Model.
+var modelNames = []string{"walks", "tgn"}
+
+// defaultLR is what LR 0 means for a model.
+func defaultLR(model string) float64 {
+	if model == "tgn" {
+		return 0.0001
+	}
+	return 0.001
+}
+
+// complete checks the options, and fills in their defaults.
+func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
+	switch {
+	case o.Device == "cuda":
+		return errors.New(`events: Train computes on the CPU; leave Device out, or set it to "cpu"`)
+	case o.Hidden < 0 || o.TimeDim < 0 || o.Neighbors < 0 || o.Heads < 0 || o.Negatives < 0:
+		return errors.New("events: Hidden, TimeDim, Neighbors, Heads and Negatives cannot be negative")
+	case !(o.Dropout >= 0 && o.Dropout < 1):
+		return fmt.Errorf("events: Dropout is %v; it is a probability below 1", o.Dropout)
+	case !(o.TimeScale >= 0) || math.IsInf(o.TimeScale, 0):
+		return fmt.Errorf("events: TimeScale is %v; it is a number above 0 (0 means the mean time between two events of a node)", o.TimeScale)
+	case o.BatchPerWorker > 0:
+		return errors.New("events: BatchPerWorker is set, but the events of a step are those that do not see each other, whatever the number of workers; set Batch")
+	}
+	o.Device = "cpu"
+	o.Model, o.Hidden, o.Neighbors, o.Heads = cmp.Or(o.Model, "walks"), cmp.Or(o.Hidden, 100), cmp.Or(o.Neighbors, 10), cmp.Or(o.Heads, 2)
+	o.TimeDim, o.Negatives, o.Loss, o.Metric = cmp.Or(o.TimeDim, o.Hidden), cmp.Or(o.Negatives, 1), cmp.Or(o.Loss, "bce"), cmp.Or(o.Metric, "mrr")
+	switch {
+	case !slices.Contains(modelNames, o.Model):
+		return fmt.Errorf("events: there is no model %q; choose %s", o.Model, strings.Join(modelNames, " or "))
+	case o.Loss != "bce" && o.Loss != "softmax":
+		return fmt.Errorf("events: there is no loss %q; choose bce or softmax", o.Loss)
+	case o.Model == "tgn" && o.Hidden%o.Heads != 0:
+		return fmt.Errorf("events: %d heads cannot share %d columns; take a divisor", o.Heads, o.Hidden)
+	}
+	if _, err := measureOf(o.Metric); err != nil {
+		return err
+	}
+	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
+		return err
+	}
+	s, err := newStream(ds, o.Batch)
+	if err != nil {
+		return err
+	}
+	o.TimeScale = cmp.Or(o.TimeScale, s.gap())
+	return nil
+}
+
+// labels are the options of the losses.
+func (o *Options) labels() pairs.LossOptions {
+	return pairs.LossOptions{PosWeight: float64(o.Negatives)}
+}

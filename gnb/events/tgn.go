@@ -1,0 +1,249 @@
+package events
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
+)
+
+// tgn is a temporal graph network: each node has a memory, a row that a GRU changes by the node's last event; attention over a
+// node's last events gives its embedding; and a perceptron scores a pair of embeddings.
+//
+// A node's memory changes one step late, when the events after it are asked about: so the loss of those reaches the GRU.
+//
+// Source: E. Rossi, B. Chamberlain, F. Frasca, D. Eynard, F. Monti, M. Bronstein, "Temporal graph networks for deep learning on dynamic
+// graphs", 2020, arXiv:2006.10637; the arrangement is that of PyTorch Geometric's example, with the identity as message function and
+// the last message as aggregation.
+type tgn struct {
+	Memory *nn.Param           `nn:"memory"` // [nodes, memory columns], fixed: the state of training within an epoch
+	GRU    *nn.GRUCell         `nn:"gru"`
+	Time   *nn.TimeEncoder     `nn:"time"`
+	Conv   *nn.TransformerConv `nn:"conv"`
+	Score  *pairScore          `nn:"score"`
+
+	s     *stream
+	x     *dataset.Matrix // features of nodes; nil if there are none
+	k     int             // events of a node that attention sees
+	scale float64         // the unit of spans of time
+}
+
+func newTGN(s *stream, x *dataset.Matrix, o *Options) *tgn {
+	own := 0
+	if x != nil {
+		own = x.Cols
+	}
+	m := &tgn{
+		Memory: nn.NewFixed(s.Nodes, o.Hidden, 0),
+		GRU:    nn.NewGRUCell(2*o.Hidden+s.cols+o.TimeDim, o.Hidden),
+		Time:   nn.NewTimeEncoder(o.TimeDim),
+		Score:  newPairScore(o.Hidden),
+		s:      s, x: x, k: o.Neighbors, scale: o.TimeScale,
+	}
+	m.Conv = nn.NewTransformerWith(o.Hidden+own, o.Hidden/o.Heads, nn.TransformerOptions{Heads: o.Heads, Dropout: o.Dropout, EdgeDim: s.cols + o.TimeDim})
+	return m
+}
+
+// NumLayers implements [nn.Model].
+func (m *tgn) NumLayers() int { return 1 }
+
+// Layer implements [nn.Model]. A tgn computes by its [memories] alone.
+func (m *tgn) Layer(f *nn.Fwd, _ int, b *nn.Block, h *nn.Tensor) *nn.Tensor { return f.Dst(b, h) }
+
+// Reads implements [nn.Reader].
+func (m *tgn) Reads() nn.Reads {
+	return nn.Reads{Features: m.x != nil, Edges: true, EdgeFeatures: m.s.cols > 0}
+}
+
+// neighbourhood is what a tgn needs of the stream to embed some nodes as of a step.
+type neighbourhood struct {
+	nodes numbered // the nodes to embed, then those of their events
+	roots int      // the number of nodes to embed
+	block *graphops.Block
+	spans []float32 // [edges]: from an event to the last event of its other node, in the unit of spans
+	feats []float32 // [edges, cols]
+	msgs  messages
+}
+
+// messages are the last events of some nodes before a step.
+type messages struct {
+	rows  []int32   // of the nodes that have one, among the nodes asked for
+	other []int32   // [rows]: the other node of the event
+	spans []float32 // [rows]: from the node's event before to this one
+	feats []float32 // [rows, cols]
+	order []int32   // [nodes]: the row of each node behind the new states, and those of the nodes without a message
+	idle  []int32   // the rows of the nodes without a message
+}
+
+// messagesOf returns the last events of nodes before a step that begins with event at.
+func (m *tgn) messagesOf(nodes []int32, at int) messages {
+	var g messages
+	g.order = make([]int32, len(nodes))
+	for r, v := range nodes {
+		last := m.s.last(v, at)
+		if last.event < 0 {
+			g.idle = append(g.idle, int32(r))
+			continue
+		}
+		g.order[r] = int32(len(g.rows))
+		g.rows = append(g.rows, int32(r))
+		g.other = append(g.other, m.s.Other(last.event, v))
+		g.spans = append(g.spans, float32(float64(last.span)/m.scale))
+		g.feats = m.s.appendFeatures(g.feats, last.event)
+	}
+	for i, r := range g.idle {
+		g.order[r] = int32(len(g.rows) + i)
+	}
+	return g
+}
+
+// appendFeatures appends the features of an event.
+func (s *stream) appendFeatures(to []float32, event int32) []float32 {
+	if s.cols == 0 {
+		return to
+	}
+	n := len(to)
+	to = append(to, make([]float32, s.cols)...)
+	s.Features.CopyRow(to[n:], s.Edge[event])
+	return to
+}
+
+// around returns the neighbourhood of roots, distinct nodes, before a step that begins with event at.
+func (m *tgn) around(roots []int32, at int) *neighbourhood {
+	n := &neighbourhood{roots: len(roots)}
+	for _, v := range roots {
+		n.nodes.add(v)
+	}
+	indptr := make([]int64, len(roots)+1)
+	var indices []int32
+	var pos []int64
+	for r, v := range roots {
+		for _, e := range m.s.Before(v, at, m.k) {
+			u := m.s.Other(e, v)
+			side := int64(0)
+			if m.s.Dst[e] == v {
+				side = 1
+			}
+			indices = append(indices, n.nodes.add(u))
+			pos = append(pos, 2*int64(e)+side) // names the edge in the draws of dropout
+			latest := m.s.Before(u, at, 1)[0]
+			n.spans = append(n.spans, float32(float64(m.s.Time[latest]-m.s.Time[e])/m.scale))
+			n.feats = m.s.appendFeatures(n.feats, e)
+		}
+		indptr[r+1] = int64(len(indices))
+	}
+	n.block = graphops.HostBlock{
+		NumDst: len(roots), NumSrc: len(n.nodes.ids), Indptr: indptr, Indices: indices, EdgePos: pos, SrcIDs: n.nodes.ids, AsOf: true,
+	}.Block()
+	n.msgs = m.messagesOf(n.nodes.ids, at)
+	return n
+}
+
+// states returns the memories of nodes as the messages change them [nodes, hidden].
+func (m *tgn) states(f *nn.Fwd, nodes []int32, g messages, memory []float32) *nn.Tensor {
+	width := m.Memory.Cols
+	rowsOf := func(n int, node func(i int) int32) *nn.Tensor {
+		out := make([]float32, n*width)
+		for i := range n {
+			copy(out[i*width:(i+1)*width], memory[int(node(i))*width:])
+		}
+		return f.Input(n, width, out, nil)
+	}
+	n := len(g.rows)
+	own := rowsOf(n, func(i int) int32 { return nodes[g.rows[i]] })
+	parts := []*nn.Tensor{own, rowsOf(n, func(i int) int32 { return g.other[i] })}
+	if m.s.cols > 0 {
+		parts = append(parts, f.Input(n, m.s.cols, g.feats, nil))
+	}
+	parts = append(parts, m.Time.Forward(f, f.Input(n, 1, g.spans, nil)))
+	fresh := m.GRU.Forward(f, f.Concat(parts...), own)
+	idle := rowsOf(len(g.idle), func(i int) int32 { return nodes[g.idle[i]] })
+	return f.Gather(f.Stack(fresh, idle), g.order)
+}
+
+// embed returns the embeddings of the roots of a neighbourhood [roots, hidden].
+func (m *tgn) embed(f *nn.Fwd, n *neighbourhood, memory []float32) *nn.Tensor {
+	h := m.states(f, n.nodes.ids, n.msgs, memory)
+	if m.x != nil {
+		x := make([]float32, len(n.nodes.ids)*m.x.Cols)
+		m.x.Gather(x, n.nodes.ids, f.Config().Threads)
+		h = f.Concat(h, f.Input(len(n.nodes.ids), m.x.Cols, x, nil))
+	}
+	edge := m.Time.Forward(f, f.Input(len(n.spans), 1, n.spans, nil))
+	if m.s.cols > 0 {
+		edge = f.Concat(edge, f.Input(len(n.spans), m.s.cols, n.feats, nil))
+	}
+	return m.Conv.ForwardEdges(f, n.block, h, edge)
+}
+
+// tgnView is what a tgn needs of the stream to answer questions.
+type tgnView struct {
+	*neighbourhood
+	from, to []int32 // the rows of each candidate's source and of the candidate
+}
+
+// view implements [model].
+func (m *tgn) view(q *questions) any {
+	var roots numbered
+	v := &tgnView{}
+	for i, e := range q.events {
+		from := roots.add(m.s.Src[e])
+		for _, c := range q.cands[q.starts[i]:q.starts[i+1]] {
+			v.from, v.to = append(v.from, from), append(v.to, roots.add(c))
+		}
+	}
+	v.neighbourhood = m.around(roots.ids, q.at)
+	return v
+}
+
+// begin implements [model]: all memories are zero. Those of training are the parameter, which checkpoints hold.
+func (m *tgn) begin(training bool) state {
+	if training {
+		clear(m.Memory.W)
+		return &memories{m, m.Memory.W}
+	}
+	return &memories{m, make([]float32, len(m.Memory.W))}
+}
+
+// resumed implements [model].
+func (m *tgn) resumed(int) (state, error) { return &memories{m, m.Memory.W}, nil }
+
+// memories is the state of a tgn: the memory of each node.
+type memories struct {
+	*tgn
+	rows []float32 // [nodes, hidden]
+}
+
+// scores implements [state].
+func (m *memories) scores(f *nn.Fwd, _ *questions, view any) *nn.Tensor {
+	v := view.(*tgnView)
+	return m.Score.forward(f, m.embed(f, v.neighbourhood, m.rows), v.from, v.to)
+}
+
+// happen implements [state]: the memories of the nodes of the events change by the messages that were waiting. The ranks
+// divide them.
+func (m *memories) happen(lo, hi int, w ranks) error {
+	var nodes numbered
+	for e := lo; e < hi; e++ {
+		nodes.add(m.s.Src[e])
+		nodes.add(m.s.Dst[e])
+	}
+	from, to := sample.Share(len(nodes.ids), w.rank, w.world)
+	own, width := nodes.ids[from:to], m.Memory.Cols
+	var fresh []float32
+	f := nn.NewFwd(nn.Config{})
+	defer f.Close()
+	if err := nn.Try(func() {
+		f.Reset(nn.Config{Threads: w.threads})
+		fresh = slices.Clone(m.states(f, own, m.messagesOf(own, lo), m.rows).Data())
+	}); err != nil {
+		return fmt.Errorf("events: the memories after event %d: %w", hi-1, err)
+	}
+	for i, v := range w.gather(fresh) {
+		m.rows[int(nodes.ids[i/width])*width+i%width] = v
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package temporal
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+func TestBeforeIsWhatHappenedBefore(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	const nodes, n = 7, 60
+	var src, dst []int32
+	var time []int64
+	for i := range n {
+		src, dst, time = append(src, int32(r.IntN(nodes))), append(dst, int32(r.IntN(nodes))), append(time, int64(i/3))
+	}
+	e, err := New(nodes, src, dst, time)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v := range int32(nodes) {
+		for before := range n + 1 {
+			for _, k := range []int{-1, 0, 1, 4} {
+				var want []int32
+				for i := before - 1; i >= 0 && (k < 0 || len(want) < k); i-- {
+					if src[i] == v || dst[i] == v {
+						want = append(want, int32(i))
+					}
+				}
+				slices.Reverse(want)
+				if got := e.Before(v, before, k); !slices.Equal(got, want) {
+					t.Fatalf("node %d, before %d, %d events: %v, want %v", v, before, k, got, want)
+				}
+			}
+		}
+	}
+	for tm := int64(-1); tm < n; tm++ {
+		if got, want := e.Until(tm), min(n, int(3*(tm+1))); got != want {
+			t.Fatalf("%d events are known at %d, want %d", got, tm, want)
+		}
+	}
+}
+
+func TestEventsOfADatasetAreInOrder(t *testing.T) {
+	src, dst, time := []int32{0, 1, 2, 0, 0}, []int32{1, 2, 0, 1, 2}, []int64{30, 10, 20, 10, 20}
+	build := func(o graphops.BuildOptions) *dataset.Dataset {
+		g, err := graphops.FromEdgesWith(3, src, dst, graphops.EdgeData{Times: time}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &dataset.Dataset{Graph: g}
+	}
+	e, err := Of(build(graphops.BuildOptions{KeepDuplicates: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(e.Time, []int64{10, 10, 20, 20, 30}) || e.Src[4] != 0 || e.Dst[4] != 1 {
+		t.Errorf("events %v → %v at %v", e.Src, e.Dst, e.Time)
+	}
+	if _, err := Of(build(graphops.BuildOptions{Undirected: true})); err == nil {
+		t.Error("a graph with each edge in both directions has each event twice, and that is no error")
+	}
+	timeless, _ := graphops.Karate()
+	if _, err := Of(&dataset.Dataset{Graph: timeless}); err == nil {
+		t.Error("edges without times are events")
+	}
+	if _, err := New(2, []int32{0, 1}, []int32{1, 0}, []int64{5, 4}); err == nil {
+		t.Error("times that decrease are no error")
+	}
+}
