@@ -92,7 +92,7 @@ func (t *trainer) rankings(splits []string) (all [][]float64, err error) {
 					return err
 				}
 			}
-			if err := state.happen(lo, hi, t.ranks(threads)); err != nil {
+			if err := state.happen(t.s.Head(hi), lo, t.ranks(threads)); err != nil {
 				return err
 			}
 			progress(hi)
@@ -107,12 +107,12 @@ func (t *trainer) rankings(splits []string) (all [][]float64, err error) {
 
 // rank computes the ranks of this worker's share of the events [lo, hi), a step.
 func (t *trainer) rank(f *nn.Fwd, state state, lo, hi int, ranks []float64, threads int) error {
-	q := &questions{at: lo}
+	q := t.s.before(lo)
 	from, to := sample.Share(hi-lo, t.w.Rank(), t.w.World())
 	for e := lo + from; e < lo+to; e++ {
 		q.ask(t.s, int32(e), t.s.drawn(42, 1, int32(e), 100))
 	}
-	if len(q.events) == 0 {
+	if len(q.src) == 0 {
 		return nil
 	}
 	var scores []float32
@@ -122,10 +122,10 @@ func (t *trainer) rank(f *nn.Fwd, state state, lo, hi int, ranks []float64, thre
 	}); err != nil {
 		return fmt.Errorf("events: ranking by %s: %w", t.o.Model, err)
 	}
-	for i := range q.events {
+	for i := range q.src {
 		r := rankOf(scores[q.starts[i]:q.starts[i+1]])
 		if math.IsNaN(r) {
-			return fmt.Errorf("events: a score of event %d is not a number; take a smaller learning rate (LR, --lr)", q.events[i])
+			return fmt.Errorf("events: a score of event %d is not a number; take a smaller learning rate (LR, --lr)", lo+from+i)
 		}
 		ranks[from+i] = r
 	}

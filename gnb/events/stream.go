@@ -13,9 +13,7 @@ import (
 // stream is the events of a dataset, cut into splits and steps.
 type stream struct {
 	*temporal.Events
-	// train and val are the numbers of the first event of validation and of test.
-	train, val int
-	batch      int
+	steps
 	// targets are the nodes that are destinations of some event, ascending: the candidates of negatives.
 	targets []int32
 	cols    int // of the events' features
@@ -27,7 +25,7 @@ func newStream(ds *dataset.Dataset, batch int) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{Events: e, batch: batch}
+	s := &stream{Events: e, steps: steps{all: e.Len(), batch: batch}}
 	if e.Features != nil {
 		s.cols = e.Features.Cols
 	}
@@ -54,55 +52,11 @@ func quantile(times []int64, q float64) int64 {
 	return times[lo] + int64(math.Floor((at-float64(lo))*float64(times[hi]-times[lo])))
 }
 
-// part returns the events [lo, hi) of a split.
-func (s *stream) part(split string) (lo, hi int) {
-	switch split {
-	case "train":
-		return 0, s.train
-	case "val":
-		return s.train, s.val
-	}
-	return s.val, s.Len()
-}
-
-// stepOf returns the events [lo, hi) of the step that an event is in. Steps do not cross splits.
-func (s *stream) stepOf(event int) (lo, hi int) {
-	for _, split := range []string{"train", "val", "test"} {
-		if first, end := s.part(split); event < end {
-			lo = event - (event-first)%s.batch
-			return lo, min(lo+s.batch, end)
-		}
-	}
-	return s.Len(), s.Len()
-}
-
-// seen is the last event of a node before a step, and what the step before that event knew.
-type seen struct {
-	event int32 // -1: none
-	// span is the time from the node's last event before the step of event, or from the beginning of the stream, to event.
-	span int64
-}
-
-// last returns the last event of a node before a step that begins with event at.
-func (s *stream) last(node int32, at int) seen {
-	own := s.Before(node, at, 1)
-	if len(own) == 0 {
-		return seen{event: -1}
-	}
-	e := own[0]
-	lo, _ := s.stepOf(int(e))
-	before := s.Time[0]
-	if earlier := s.Before(node, lo, 1); len(earlier) > 0 {
-		before = s.Time[earlier[0]]
-	}
-	return seen{e, s.Time[e] - before}
-}
-
 // gap is the mean time between two successive events of a node in training: the unit in which models take spans of time.
 func (s *stream) gap() float64 {
-	sum, n := 0.0, 0
+	known, sum, n := s.Head(s.train), 0.0, 0
 	for v := range int32(s.Nodes) {
-		own := s.Before(v, s.train, -1)
+		own := known.EventsOf(v)
 		for i := 1; i < len(own); i++ {
 			sum += float64(s.Time[own[i]] - s.Time[own[i-1]])
 			n++
@@ -114,28 +68,60 @@ func (s *stream) gap() float64 {
 	return sum / float64(n)
 }
 
+// steps says how the events of a stream are cut into splits, and those into steps.
+type steps struct {
+	// train and val are the numbers of the first event of validation and of test, and all that of all events.
+	train, val, all int
+	batch           int
+}
+
+// part returns the events [lo, hi) of a split.
+func (s steps) part(split string) (lo, hi int) {
+	switch split {
+	case "train":
+		return 0, s.train
+	case "val":
+		return s.train, s.val
+	}
+	return s.val, s.all
+}
+
+// stepOf returns the events [lo, hi) of the step that an event is in. Steps do not cross splits.
+func (s steps) stepOf(event int) (lo, hi int) {
+	for _, split := range []string{"train", "val", "test"} {
+		if first, end := s.part(split); event < end {
+			lo = event - (event-first)%s.batch
+			return lo, min(lo+s.batch, end)
+		}
+	}
+	return s.all, s.all
+}
+
 // among returns the position of a node among ascending ids, and whether it is there.
 func among(ids []int32, v int32) (int, bool) {
 	i := sort.Search(len(ids), func(i int) bool { return ids[i] >= v })
 	return i, i < len(ids) && ids[i] == v
 }
 
-// questions are some events of a step, each with candidates for its destination.
+// questions ask for the destinations of some events of a step. All that an answer may rest on is in them, and in what has happened.
 type questions struct {
-	at     int     // the first event of the step: the events before it are known
-	events []int32 // those that are asked about
-	starts []int32 // [events+1]: the candidates of each in cands
-	cands  []int32 // of each event first its own destination
+	happened *temporal.Events // the events before the step
+	src      []int32          // [questions]: the source of each
+	times    []int64          // [questions]: its time
+	starts   []int32          // [questions+1]: its candidates in cands
+	cands    []int32
 }
 
-// ask appends an event with negatives.
+// ask appends a question about an event, whose own destination is the first candidate, and the negatives are the others.
 func (q *questions) ask(s *stream, event int32, negatives []int32) {
-	if len(q.starts) == 0 {
-		q.starts = []int32{0}
-	}
-	q.events = append(q.events, event)
+	q.src, q.times = append(q.src, s.Src[event]), append(q.times, s.Time[event])
 	q.cands = append(append(q.cands, s.Dst[event]), negatives...)
 	q.starts = append(q.starts, int32(len(q.cands)))
+}
+
+// before returns no questions yet, about a step that begins with event at.
+func (s *stream) before(at int) *questions {
+	return &questions{happened: s.Head(at), starts: []int32{0}}
 }
 
 // numbered gives distinct nodes rows, in the order in which they come.

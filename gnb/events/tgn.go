@@ -8,6 +8,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/temporal"
 )
 
 // tgn is a temporal graph network: each node has a memory, a row that a GRU changes by the node's last event; attention over a
@@ -25,7 +26,8 @@ type tgn struct {
 	Conv   *nn.TransformerConv `nn:"conv"`
 	Score  *pairScore          `nn:"score"`
 
-	s     *stream
+	steps steps
+	cols  int             // of the events' features
 	x     *dataset.Matrix // features of nodes; nil if there are none
 	k     int             // events of a node that attention sees
 	scale float64         // the unit of spans of time
@@ -41,7 +43,7 @@ func newTGN(s *stream, x *dataset.Matrix, o *Options) *tgn {
 		GRU:    nn.NewGRUCell(2*o.Hidden+s.cols+o.TimeDim, o.Hidden),
 		Time:   nn.NewTimeEncoder(o.TimeDim),
 		Score:  newPairScore(o.Hidden),
-		s:      s, x: x, k: o.Neighbors, scale: o.TimeScale,
+		steps:  s.steps, cols: s.cols, x: x, k: o.Neighbors, scale: o.TimeScale,
 	}
 	m.Conv = nn.NewTransformerWith(o.Hidden+own, o.Hidden/o.Heads, nn.TransformerOptions{Heads: o.Heads, Dropout: o.Dropout, EdgeDim: s.cols + o.TimeDim})
 	return m
@@ -55,7 +57,7 @@ func (m *tgn) Layer(f *nn.Fwd, _ int, b *nn.Block, h *nn.Tensor) *nn.Tensor { re
 
 // Reads implements [nn.Reader].
 func (m *tgn) Reads() nn.Reads {
-	return nn.Reads{Features: m.x != nil, Edges: true, EdgeFeatures: m.s.cols > 0}
+	return nn.Reads{Features: m.x != nil, Edges: true, EdgeFeatures: m.cols > 0}
 }
 
 // neighbourhood is what a tgn needs of the stream to embed some nodes as of a step.
@@ -78,21 +80,28 @@ type messages struct {
 	idle  []int32   // the rows of the nodes without a message
 }
 
-// messagesOf returns the last events of nodes before a step that begins with event at.
-func (m *tgn) messagesOf(nodes []int32, at int) messages {
+// messagesOf returns the last of the events that have happened for each of some nodes.
+func (m *tgn) messagesOf(nodes []int32, happened *temporal.Events) messages {
 	var g messages
 	g.order = make([]int32, len(nodes))
 	for r, v := range nodes {
-		last := m.s.last(v, at)
-		if last.event < 0 {
+		last := happened.Last(v, 1)
+		if len(last) == 0 {
 			g.idle = append(g.idle, int32(r))
 			continue
 		}
+		e := last[0]
 		g.order[r] = int32(len(g.rows))
 		g.rows = append(g.rows, int32(r))
-		g.other = append(g.other, m.s.Other(last.event, v))
-		g.spans = append(g.spans, float32(float64(last.span)/m.scale))
-		g.feats = m.s.appendFeatures(g.feats, last.event)
+		g.other = append(g.other, happened.Other(e, v))
+		// The memory knows the events before the step of e: the span is from the last one of these, or from the beginning of the stream.
+		since := happened.Time[0]
+		step, _ := m.steps.stepOf(int(e))
+		if known := happened.Before(v, step, 1); len(known) > 0 {
+			since = happened.Time[known[0]]
+		}
+		g.spans = append(g.spans, m.span(since, happened.Time[e]))
+		g.feats = appendFeatures(g.feats, happened, e)
 	}
 	for i, r := range g.idle {
 		g.order[r] = int32(len(g.rows) + i)
@@ -100,19 +109,22 @@ func (m *tgn) messagesOf(nodes []int32, at int) messages {
 	return g
 }
 
-// appendFeatures appends the features of an event.
-func (s *stream) appendFeatures(to []float32, event int32) []float32 {
-	if s.cols == 0 {
+// span returns the time between two times in the unit of spans.
+func (m *tgn) span(from, to int64) float32 { return float32(float64(to-from) / m.scale) }
+
+// appendFeatures appends the features of an event, if events have some.
+func appendFeatures(to []float32, of *temporal.Events, event int32) []float32 {
+	if of.Features == nil {
 		return to
 	}
 	n := len(to)
-	to = append(to, make([]float32, s.cols)...)
-	s.Features.CopyRow(to[n:], s.Edge[event])
+	to = append(to, make([]float32, of.Features.Cols)...)
+	of.Features.CopyRow(to[n:], of.Edge[event])
 	return to
 }
 
-// around returns the neighbourhood of roots, distinct nodes, before a step that begins with event at.
-func (m *tgn) around(roots []int32, at int) *neighbourhood {
+// around returns the neighbourhood of roots, distinct nodes, after what has happened.
+func (m *tgn) around(roots []int32, happened *temporal.Events) *neighbourhood {
 	n := &neighbourhood{roots: len(roots)}
 	for _, v := range roots {
 		n.nodes.add(v)
@@ -121,24 +133,24 @@ func (m *tgn) around(roots []int32, at int) *neighbourhood {
 	var indices []int32
 	var pos []int64
 	for r, v := range roots {
-		for _, e := range m.s.Before(v, at, m.k) {
-			u := m.s.Other(e, v)
+		for _, e := range happened.Last(v, m.k) {
+			u := happened.Other(e, v)
+			indices = append(indices, n.nodes.add(u))
 			side := int64(0)
-			if m.s.Dst[e] == v {
+			if happened.Dst[e] == v {
 				side = 1
 			}
-			indices = append(indices, n.nodes.add(u))
 			pos = append(pos, 2*int64(e)+side) // names the edge in the draws of dropout
-			latest := m.s.Before(u, at, 1)[0]
-			n.spans = append(n.spans, float32(float64(m.s.Time[latest]-m.s.Time[e])/m.scale))
-			n.feats = m.s.appendFeatures(n.feats, e)
+			latest := happened.Last(u, 1)[0]
+			n.spans = append(n.spans, m.span(happened.Time[e], happened.Time[latest]))
+			n.feats = appendFeatures(n.feats, happened, e)
 		}
 		indptr[r+1] = int64(len(indices))
 	}
 	n.block = graphops.HostBlock{
 		NumDst: len(roots), NumSrc: len(n.nodes.ids), Indptr: indptr, Indices: indices, EdgePos: pos, SrcIDs: n.nodes.ids, AsOf: true,
 	}.Block()
-	n.msgs = m.messagesOf(n.nodes.ids, at)
+	n.msgs = m.messagesOf(n.nodes.ids, happened)
 	return n
 }
 
@@ -155,8 +167,8 @@ func (m *tgn) states(f *nn.Fwd, nodes []int32, g messages, memory []float32) *nn
 	n := len(g.rows)
 	own := rowsOf(n, func(i int) int32 { return nodes[g.rows[i]] })
 	parts := []*nn.Tensor{own, rowsOf(n, func(i int) int32 { return g.other[i] })}
-	if m.s.cols > 0 {
-		parts = append(parts, f.Input(n, m.s.cols, g.feats, nil))
+	if m.cols > 0 {
+		parts = append(parts, f.Input(n, m.cols, g.feats, nil))
 	}
 	parts = append(parts, m.Time.Forward(f, f.Input(n, 1, g.spans, nil)))
 	fresh := m.GRU.Forward(f, f.Concat(parts...), own)
@@ -173,8 +185,8 @@ func (m *tgn) embed(f *nn.Fwd, n *neighbourhood, memory []float32) *nn.Tensor {
 		h = f.Concat(h, f.Input(len(n.nodes.ids), m.x.Cols, x, nil))
 	}
 	edge := m.Time.Forward(f, f.Input(len(n.spans), 1, n.spans, nil))
-	if m.s.cols > 0 {
-		edge = f.Concat(edge, f.Input(len(n.spans), m.s.cols, n.feats, nil))
+	if m.cols > 0 {
+		edge = f.Concat(edge, f.Input(len(n.spans), m.cols, n.feats, nil))
 	}
 	return m.Conv.ForwardEdges(f, n.block, h, edge)
 }
@@ -189,13 +201,13 @@ type tgnView struct {
 func (m *tgn) view(q *questions) any {
 	var roots numbered
 	v := &tgnView{}
-	for i, e := range q.events {
-		from := roots.add(m.s.Src[e])
+	for i, u := range q.src {
+		from := roots.add(u)
 		for _, c := range q.cands[q.starts[i]:q.starts[i+1]] {
 			v.from, v.to = append(v.from, from), append(v.to, roots.add(c))
 		}
 	}
-	v.neighbourhood = m.around(roots.ids, q.at)
+	v.neighbourhood = m.around(roots.ids, q.happened)
 	return v
 }
 
@@ -209,7 +221,7 @@ func (m *tgn) begin(training bool) state {
 }
 
 // resumed implements [model].
-func (m *tgn) resumed(int) (state, error) { return &memories{m, m.Memory.W}, nil }
+func (m *tgn) resumed(*temporal.Events) (state, error) { return &memories{m, m.Memory.W}, nil }
 
 // memories is the state of a tgn: the memory of each node.
 type memories struct {
@@ -225,11 +237,11 @@ func (m *memories) scores(f *nn.Fwd, _ *questions, view any) *nn.Tensor {
 
 // happen implements [state]: the memories of the nodes of the events change by the messages that were waiting. The ranks
 // divide them.
-func (m *memories) happen(lo, hi int, w ranks) error {
+func (m *memories) happen(now *temporal.Events, before int, w ranks) error {
 	var nodes numbered
-	for e := lo; e < hi; e++ {
-		nodes.add(m.s.Src[e])
-		nodes.add(m.s.Dst[e])
+	for e := before; e < now.Len(); e++ {
+		nodes.add(now.Src[e])
+		nodes.add(now.Dst[e])
 	}
 	from, to := sample.Share(len(nodes.ids), w.rank, w.world)
 	own, width := nodes.ids[from:to], m.Memory.Cols
@@ -238,9 +250,9 @@ func (m *memories) happen(lo, hi int, w ranks) error {
 	defer f.Close()
 	if err := nn.Try(func() {
 		f.Reset(nn.Config{Threads: w.threads})
-		fresh = slices.Clone(m.states(f, own, m.messagesOf(own, lo), m.rows).Data())
+		fresh = slices.Clone(m.states(f, own, m.messagesOf(own, now.Head(before)), m.rows).Data())
 	}); err != nil {
-		return fmt.Errorf("events: the memories after event %d: %w", hi-1, err)
+		return fmt.Errorf("events: the memories after event %d: %w", now.Len()-1, err)
 	}
 	for i, v := range w.gather(fresh) {
 		m.rows[int(nodes.ids[i/width])*width+i%width] = v

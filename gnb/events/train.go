@@ -8,27 +8,28 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/temporal"
 )
 
 // model is a network that ranks the destinations of events.
 type model interface {
 	nn.Model
-	// view returns what the model needs of the stream to answer questions. It is a function of its argument alone, and called ahead of
+	// view returns what the model takes of the stream to answer questions. It is a function of its argument alone, and called ahead of
 	// training.
 	view(q *questions) any
 	// begin returns the state before the first event; in training it is part of checkpoints, as far as it is no function of the
 	// stream.
 	begin(training bool) state
-	// resumed returns the state of a resumed training before event at.
-	resumed(at int) (state, error)
+	// resumed returns the state of a resumed training after some events.
+	resumed(happened *temporal.Events) (state, error)
 }
 
 // state is what a model knows of the events that have happened.
 type state interface {
 	// scores returns the scores of the candidates of questions about the next step, and leaves the state as it is.
 	scores(f *nn.Fwd, q *questions, view any) *nn.Tensor
-	// happen adds the events [lo, hi) of the next step. Collective.
-	happen(lo, hi int, w ranks) error
+	// happen adds the events of now behind the first before, a step. Collective.
+	happen(now *temporal.Events, before int, w ranks) error
 }
 
 // ranks are the workers that share the work of a state.
@@ -69,18 +70,16 @@ func start(w *gnb.Worker, o Options) (gnb.Task, error) {
 
 // of implements gnb.Items.Of: it returns the questions about a share of a step.
 func (t *trainer) of(epoch, step int, items []int32, lo, hi int) (seeds gnb.Seeds, value any, err error) {
-	q := &questions{at: int(items[0])}
+	q := t.s.before(int(items[0]))
+	var sources numbered
 	for _, e := range items[lo:hi] {
 		q.ask(t.s, e, t.negatives(epoch, e))
+		sources.add(t.s.Src[e])
 	}
-	var nodes numbered
-	for _, e := range q.events {
-		nodes.add(t.s.Src[e])
-	}
-	return gnb.Seeds{IDs: nodes.ids}, &asked{q, t.model.view(q)}, nil
+	return gnb.Seeds{IDs: sources.ids}, &asked{q, t.model.view(q)}, nil
 }
 
-// asked are questions with what a model needs to answer them.
+// asked are questions with what a model takes of the stream to answer them.
 type asked struct {
 	*questions
 	view any
@@ -107,7 +106,7 @@ func (t *trainer) Steps() int { return t.w.StepsOf(t.s.train, t.loader()) }
 // Loss implements [gnb.Task].
 func (t *trainer) Loss(b *gnb.Batch) (loss *nn.Loss) {
 	q := b.Value.(*asked)
-	if err := t.enter(q.at); err != nil {
+	if err := t.enter(q.happened); err != nil {
 		t.w.Fail(err)
 	}
 	f := t.net.Begin(b)
@@ -122,21 +121,22 @@ func (t *trainer) Loss(b *gnb.Batch) (loss *nn.Loss) {
 		t.w.Fail(fmt.Errorf("events: the scores of %s: %w", t.o.Model, err))
 	}
 	if b.EndsStep { // the state follows with the weights that answered
-		lo, hi := t.s.stepOf(q.at)
-		if err := t.state.happen(lo, hi, t.ranks(t.o.Threads)); err != nil {
+		at := q.happened.Len()
+		_, end := t.s.stepOf(at)
+		if err := t.state.happen(t.s.Head(end), at, t.ranks(t.o.Threads)); err != nil {
 			t.w.Fail(err)
 		}
 	}
 	return loss
 }
 
-// enter brings the state of training before event at, the first one of a step.
-func (t *trainer) enter(at int) (err error) {
+// enter brings the state of training to the beginning of a step.
+func (t *trainer) enter(happened *temporal.Events) (err error) {
 	switch {
-	case at == 0:
+	case happened.Len() == 0:
 		t.state = t.model.begin(true)
 	case t.state == nil:
-		t.state, err = t.model.resumed(at)
+		t.state, err = t.model.resumed(happened)
 	}
 	return err
 }

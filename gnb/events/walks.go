@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/temporal"
 	"github.com/graphnb/graphnb/internal/parallel"
 )
 
@@ -14,7 +15,7 @@ type walks struct {
 	Mid *nn.Linear `nn:"mid"`
 	Out *nn.Linear `nn:"out"`
 
-	s       *stream
+	nodes   int
 	decays  []float64 // the times after which an event counts 1/e
 	dropout float64
 }
@@ -30,7 +31,7 @@ func newWalks(s *stream, o *Options) *walks {
 	cols := pairCols + 2*nodeCols
 	return &walks{
 		In: nn.NewLinear(cols, o.Hidden, true), Mid: nn.NewLinear(o.Hidden, o.Hidden, true), Out: nn.NewLinear(o.Hidden, 1, true),
-		s: s, decays: []float64{o.TimeScale / 16, o.TimeScale, 16 * o.TimeScale}, dropout: o.Dropout,
+		nodes: s.Nodes, decays: []float64{o.TimeScale / 16, o.TimeScale, 16 * o.TimeScale}, dropout: o.Dropout,
 	}
 }
 
@@ -43,8 +44,8 @@ func (m *walks) Layer(f *nn.Fwd, _ int, b *nn.Block, h *nn.Tensor) *nn.Tensor { 
 // Reads implements [nn.Reader].
 func (m *walks) Reads() nn.Reads { return nn.Reads{Edges: true} }
 
-// pairFeatures writes what the past of source u says about its candidates, as of time t, before event at.
-func (m *walks) pairFeatures(out []float32, cols int, u int32, cands []int32, at int, t int64) {
+// pairFeatures writes what the past of source u says about its candidates, as of time t.
+func (m *walks) pairFeatures(out []float32, u int32, cands []int32, happened *temporal.Events, t int64) {
 	type past struct {
 		count [2]float64        // of events to the candidate, and from it
 		decay [2][spans]float64 // the same, each weighted by its age
@@ -54,11 +55,11 @@ func (m *walks) pairFeatures(out []float32, cols int, u int32, cands []int32, at
 	for _, v := range cands {
 		of[v] = nil
 	}
-	own := m.s.Before(u, at, -1)
+	own := happened.EventsOf(u)
 	met := map[int32]bool{}
 	for i := len(own) - 1; i >= 0; i-- {
 		e := own[i]
-		v := m.s.Other(e, u)
+		v := happened.Other(e, u)
 		rank := len(met)
 		met[v] = true
 		p, asked := of[v]
@@ -70,16 +71,16 @@ func (m *walks) pairFeatures(out []float32, cols int, u int32, cands []int32, at
 			of[v] = p
 		}
 		way := 0
-		if m.s.Src[e] != u {
+		if happened.Src[e] != u {
 			way = 1
 		}
 		p.count[way]++
 		for k, d := range m.decays {
-			p.decay[way][k] += math.Exp(float64(m.s.Time[e]-t) / d)
+			p.decay[way][k] += math.Exp(float64(happened.Time[e]-t) / d)
 		}
 	}
 	for i, v := range cands {
-		row := out[i*cols : i*cols+pairCols]
+		row := out[i*pairCols : (i+1)*pairCols]
 		p := of[v]
 		if p == nil {
 			clear(row)
@@ -98,29 +99,22 @@ func log1p(x float64) float32 { return float32(math.Log1p(x)) }
 // view implements [model]: the columns of pairs.
 func (m *walks) view(q *questions) any {
 	out := make([]float32, len(q.cands)*pairCols)
-	parallel.For(0, len(q.events), 8, func(lo, hi int) {
+	parallel.For(0, len(q.src), 8, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			a, b := int(q.starts[i]), int(q.starts[i+1])
-			m.pairFeatures(out[a*pairCols:b*pairCols], pairCols, m.s.Src[q.events[i]], q.cands[a:b], q.at, m.s.Time[q.events[i]])
+			m.pairFeatures(out[a*pairCols:b*pairCols], q.src[i], q.cands[a:b], q.happened, q.times[i])
 		}
 	})
 	return out
 }
 
 // begin implements [model].
-func (m *walks) begin(bool) state {
-	return &counts{walks: m, of: make([]count, m.s.Nodes)}
-}
+func (m *walks) begin(bool) state { return &counts{walks: m, of: make([]count, m.nodes)} }
 
 // resumed implements [model]: the state is a function of the stream.
-func (m *walks) resumed(at int) (state, error) {
+func (m *walks) resumed(happened *temporal.Events) (state, error) {
 	c := m.begin(true)
-	for lo, hi := m.s.stepOf(0); lo < at; lo, hi = m.s.stepOf(hi) {
-		if err := c.happen(lo, hi, ranks{}); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
+	return c, c.happen(happened, 0, ranks{})
 }
 
 // counts is the state of a walks: how many events each node had, and how recently.
@@ -159,11 +153,11 @@ func (c *count) features(row []float32, decays []float64, t int64) {
 func (c *counts) scores(f *nn.Fwd, q *questions, view any) *nn.Tensor {
 	pairs, cols := view.([]float32), c.In.Weight.Cols
 	x := make([]float32, len(q.cands)*cols)
-	parallel.For(f.Config().Threads, len(q.events), 8, func(lo, hi int) {
+	parallel.For(f.Config().Threads, len(q.src), 8, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			t := c.s.Time[q.events[i]]
+			t := q.times[i]
 			var own [nodeCols]float32
-			c.of[c.s.Src[q.events[i]]].features(own[:], c.decays, t)
+			c.of[q.src[i]].features(own[:], c.decays, t)
 			for at := int(q.starts[i]); at < int(q.starts[i+1]); at++ {
 				row := x[at*cols : (at+1)*cols]
 				copy(row, pairs[at*pairCols:(at+1)*pairCols])
@@ -178,10 +172,11 @@ func (c *counts) scores(f *nn.Fwd, q *questions, view any) *nn.Tensor {
 }
 
 // happen implements [state].
-func (c *counts) happen(lo, hi int, _ ranks) error {
-	for e := lo; e < hi; e++ {
-		for way, v := range []int32{c.s.Src[e], c.s.Dst[e]} {
-			n, t := &c.of[v], c.s.Time[e]
+func (c *counts) happen(now *temporal.Events, before int, _ ranks) error {
+	for e := before; e < now.Len(); e++ {
+		t := now.Time[e]
+		for way, v := range []int32{now.Src[e], now.Dst[e]} {
+			n := &c.of[v]
 			for k, d := range c.decays {
 				n.decay[way][k] = 1 + n.decay[way][k]*math.Exp(float64(n.last[way]-t)/d)
 			}

@@ -145,23 +145,46 @@ func (e *Events) index() incidence {
 	return x
 }
 
+// Head returns the first n events: all that is known before event n. Nothing of the later ones can be reached through it. It
+// shares the memory of e. Cost: none that grows with n.
+func (e *Events) Head(n int) *Events {
+	h := *e
+	h.Src, h.Dst, h.Time = e.Src[:n:n], e.Dst[:n:n], e.Time[:n:n]
+	if e.Edge != nil {
+		h.Edge = e.Edge[:n:n]
+	}
+	return &h
+}
+
 // EventsOf returns the events of a node, as source or destination, in their order; an event between a node and itself is there
 // once. The memory is that of e.
 func (e *Events) EventsOf(node int32) []int32 {
 	x := e.byNode()
-	return x.events[x.starts[node]:x.starts[node+1]]
+	all := x.events[x.starts[node]:x.starts[node+1]]
+	if n := len(all); n == 0 || int(all[n-1]) < e.Len() {
+		return all
+	}
+	return below(all, e.Len())
+}
+
+// below returns those of ascending events that come before one.
+func below(events []int32, before int) []int32 {
+	n := sort.Search(len(events), func(i int) bool { return int(events[i]) >= before })
+	return events[:n:n]
 }
 
 // Before returns the last k events of a node with numbers below before, in their order; all of them if k is negative. The memory is
 // that of e. Cost: a binary search in the node's events.
 func (e *Events) Before(node int32, before, k int) []int32 {
-	all := e.EventsOf(node)
-	n := sort.Search(len(all), func(i int) bool { return int(all[i]) >= before })
-	if k < 0 || k > n {
-		k = n
+	all := below(e.EventsOf(node), before)
+	if k < 0 || k > len(all) {
+		k = len(all)
 	}
-	return all[n-k : n]
+	return all[len(all)-k:]
 }
+
+// Last returns the last k events of a node, in their order; all of them if k is negative. The memory is that of e.
+func (e *Events) Last(node int32, k int) []int32 { return e.Before(node, e.Len(), k) }
 
 // Other returns the other end of an event of a node.
 func (e *Events) Other(event, node int32) int32 {

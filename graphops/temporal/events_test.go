@@ -34,6 +34,9 @@ func TestBeforeIsWhatHappenedBefore(t *testing.T) {
 				if got := e.Before(v, before, k); !slices.Equal(got, want) {
 					t.Fatalf("node %d, before %d, %d events: %v, want %v", v, before, k, got, want)
 				}
+				if got := e.Head(before).Last(v, k); !slices.Equal(got, want) {
+					t.Fatalf("node %d, of the first %d events the last %d: %v, want %v", v, before, k, got, want)
+				}
 			}
 		}
 	}
