@@ -44,7 +44,14 @@ func measureOf(name string) (measure, error) {
 }
 
 // Splits implements [gnb.Task].
-func (t *trainer) Splits() []string { return []string{"val", "test"} }
+func (t *trainer) Splits() (names []string) {
+	for _, split := range []string{"val", "test"} {
+		if lo, hi := t.s.part(split); lo < hi {
+			names = append(names, split)
+		}
+	}
+	return names
+}
 
 // Chooses implements [gnb.Task].
 func (t *trainer) Chooses() gnb.Metric {
@@ -114,6 +121,9 @@ func (t *trainer) rank(f *nn.Fwd, state state, lo, hi int, ranks []float64, thre
 	}
 	if len(q.src) == 0 {
 		return nil
+	}
+	if err := t.audit.check(q, lo+from, lo); err != nil {
+		return err
 	}
 	var scores []float32
 	if err := nn.Try(func() {

@@ -37,6 +37,9 @@ type Options struct {
 	Dropout float64 `json:",omitempty" flag:"dropout" help:"dropout probability; 0.1 is usual"`
 	// TimeScale is the unit in which the model takes spans of time; 0 means the mean time between two events of a node in training.
 	TimeScale float64 `json:",omitempty" flag:"time-scale" help:"unit of spans of time (default the mean gap)" positive:"true"`
+	// Until is the last time of training and that of validation; nil means the 0.70 and the 0.85 quantile of the events' times. Test has the
+	// later events. An event of the last time belongs to the split.
+	Until []int64 `json:",omitempty" flag:"until" help:"last times of training, validation (default quantiles .70, .85)"`
 	// Negatives is the number of negatives of each event in training; 0 means 1.
 	Negatives int `json:",omitempty" flag:"negatives" help:"negatives of each event in training (default 1)" least:"1"`
 	// Loss is bce (each candidate by itself) or softmax (an event's destination among its negatives); "" means bce.
@@ -65,6 +68,8 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 		return fmt.Errorf("events: Dropout is %v; it is a probability below 1", o.Dropout)
 	case !(o.TimeScale >= 0) || math.IsInf(o.TimeScale, 0):
 		return fmt.Errorf("events: TimeScale is %v; it is a number above 0 (0 means the mean time between two events of a node)", o.TimeScale)
+	case o.Until != nil && (len(o.Until) != 2 || o.Until[1] < o.Until[0]):
+		return fmt.Errorf("events: Until is %v; it is the last time of training and that of validation, which is no earlier", o.Until)
 	case o.BatchPerWorker > 0:
 		return errors.New("events: BatchPerWorker is set, but the events of a step are those that do not see each other, whatever the number of workers; set Batch")
 	}
@@ -85,11 +90,14 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
 		return err
 	}
-	s, err := newStream(ds, o.Batch)
+	s, err := newStream(ds, o)
 	if err != nil {
 		return err
 	}
-	o.TimeScale = cmp.Or(o.TimeScale, s.gap())
+	if o.Eval != "none" && (s.val == s.train || s.val == s.all) {
+		return fmt.Errorf("events: of the %d events of %s, training has %d, validation %d and test %d; each needs some, so give other times (Until, --until), or data with more times", s.all, ds.Name(), s.train, s.val-s.train, s.all-s.val)
+	}
+	o.Until, o.TimeScale = s.until, cmp.Or(o.TimeScale, s.gap())
 	return nil
 }
 

@@ -16,24 +16,30 @@ type stream struct {
 	steps
 	// targets are the nodes that are destinations of some event, ascending: the candidates of negatives.
 	targets []int32
-	cols    int // of the events' features
+	cols    int     // of the events' features
+	until   []int64 // the last times of training and of validation
 }
 
-// newStream returns the events of a dataset with steps of batch events.
-func newStream(ds *dataset.Dataset, batch int) (*stream, error) {
+// newStream returns the events of a dataset, cut as options say.
+func newStream(ds *dataset.Dataset, o *Options) (*stream, error) {
 	e, err := temporal.Of(ds)
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{Events: e, steps: steps{all: e.Len(), batch: batch}}
+	s := &stream{Events: e, steps: steps{all: e.Len(), batch: o.Batch}}
 	if e.Features != nil {
 		s.cols = e.Features.Cols
 	}
-	if e.Len() > 0 {
-		s.train, s.val = e.Until(quantile(e.Time, 0.70)), e.Until(quantile(e.Time, 0.85))
+	until := o.Until
+	if until == nil && e.Len() > 0 {
+		until = []int64{quantile(e.Time, 0.70), quantile(e.Time, 0.85)}
 	}
-	if s.train == 0 || s.val == s.train || s.val == e.Len() {
-		return nil, fmt.Errorf("events: %s has %d events, of which %d are up to the 0.70 quantile of time, %d up to the 0.85 quantile and %d later; each split needs some, so give events at more than a few times", ds.Name(), e.Len(), s.train, s.val-s.train, e.Len()-s.val)
+	if len(until) == 2 {
+		s.until = until
+		s.train, s.val = e.Until(until[0]), e.Until(until[1])
+	}
+	if s.train == 0 {
+		return nil, fmt.Errorf("events: %s has %d events, and none of them is for training, which has those up to %s; give other data, or other times (Until, --until)", ds.Name(), e.Len(), untils(until))
 	}
 	s.targets = slices.Clone(e.Dst)
 	slices.Sort(s.targets)
@@ -42,6 +48,14 @@ func newStream(ds *dataset.Dataset, batch int) (*stream, error) {
 		return nil, fmt.Errorf("events: all events of %s have the same destination, so there is nothing to predict", ds.Name())
 	}
 	return s, nil
+}
+
+// untils says until when training has events.
+func untils(until []int64) string {
+	if len(until) == 0 {
+		return "the 0.70 quantile of time"
+	}
+	return fmt.Sprint("time ", until[0])
 }
 
 // quantile returns the largest whole number up to the quantile q of ascending times, linear between two of them as NumPy's.

@@ -20,12 +20,13 @@ import (
 // graphs", 2020, arXiv:2006.10637; the arrangement is that of PyTorch Geometric's example, with the identity as message function and
 // the last message as aggregation.
 type tgn struct {
-	Memory *nn.Param           `nn:"memory"` // [nodes, memory columns], fixed: the state of training within an epoch
+	Memory *nn.Param           `nn:"memory"` // [nodes of training, hidden], fixed: the state within an epoch
 	GRU    *nn.GRUCell         `nn:"gru"`
 	Time   *nn.TimeEncoder     `nn:"time"`
 	Conv   *nn.TransformerConv `nn:"conv"`
 	Score  *pairScore          `nn:"score"`
 
+	nodes int
 	steps steps
 	cols  int             // of the events' features
 	x     *dataset.Matrix // features of nodes; nil if there are none
@@ -33,17 +34,17 @@ type tgn struct {
 	scale float64         // the unit of spans of time
 }
 
-func newTGN(s *stream, x *dataset.Matrix, o *Options) *tgn {
+func newTGN(s *stream, x *dataset.Matrix, trained int, o *Options) *tgn {
 	own := 0
 	if x != nil {
 		own = x.Cols
 	}
 	m := &tgn{
-		Memory: nn.NewFixed(s.Nodes, o.Hidden, 0),
+		Memory: nn.NewFixed(trained, o.Hidden, 0),
 		GRU:    nn.NewGRUCell(2*o.Hidden+s.cols+o.TimeDim, o.Hidden),
 		Time:   nn.NewTimeEncoder(o.TimeDim),
 		Score:  newPairScore(o.Hidden),
-		steps:  s.steps, cols: s.cols, x: x, k: o.Neighbors, scale: o.TimeScale,
+		nodes:  s.Nodes, steps: s.steps, cols: s.cols, x: x, k: o.Neighbors, scale: o.TimeScale,
 	}
 	m.Conv = nn.NewTransformerWith(o.Hidden+own, o.Hidden/o.Heads, nn.TransformerOptions{Heads: o.Heads, Dropout: o.Dropout, EdgeDim: s.cols + o.TimeDim})
 	return m
@@ -217,7 +218,7 @@ func (m *tgn) begin(training bool) state {
 		clear(m.Memory.W)
 		return &memories{m, m.Memory.W}
 	}
-	return &memories{m, make([]float32, len(m.Memory.W))}
+	return &memories{m, make([]float32, m.nodes*m.Memory.Cols)}
 }
 
 // resumed implements [model].

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/temporal"
 )
@@ -46,26 +47,33 @@ type trainer struct {
 	s     *stream
 	model model
 	net   *gnb.Net[nn.Model]
+	audit *auditor
 	state state // of training; nil before the first step
+	known int   // the events that state has taken in
 }
 
 func start(w *gnb.Worker, o Options) (gnb.Task, error) {
-	s, err := newStream(w.Dataset(), o.Batch)
+	s, err := newStream(w.Dataset(), &o)
 	if err != nil {
 		return nil, err
 	}
 	t := &trainer{w: w, o: o, s: s}
-	switch o.Model {
-	case "tgn":
-		t.model = newTGN(s, w.Dataset().Features, &o)
-	case "walks":
-		t.model = newWalks(s, &o)
-	default:
-		return nil, fmt.Errorf("events: there is no model %q", o.Model)
+	if t.audit, err = newAuditor(w.Dataset().Graph, s); err != nil {
+		return nil, err
 	}
+	w.Keep("proof", &t.audit.Proof)
+	t.model = o.model(s, w.Dataset().Features, s.Nodes)
 	t.net = w.NetworkOf(o.Model, nn.ModelConfig{}, t.model)
 	w.WithoutFeatures() // the model reads rows of its own
 	return t, nil
+}
+
+// model makes the model of a run's options; x has the features of nodes, nil for none, and trained is the number of nodes of the run's dataset.
+func (o *Options) model(s *stream, x *dataset.Matrix, trained int) model {
+	if o.Model == "tgn" {
+		return newTGN(s, x, trained, o)
+	}
+	return newWalks(s, o)
 }
 
 // of implements gnb.Items.Of: it returns the questions about a share of a step.
@@ -76,13 +84,18 @@ func (t *trainer) of(epoch, step int, items []int32, lo, hi int) (seeds gnb.Seed
 		q.ask(t.s, e, t.negatives(epoch, e))
 		sources.add(t.s.Src[e])
 	}
-	return gnb.Seeds{IDs: sources.ids}, &asked{q, t.model.view(q)}, nil
+	first := int(items[0])
+	if lo < hi {
+		first = int(items[lo])
+	}
+	return gnb.Seeds{IDs: sources.ids}, &asked{q, first, t.model.view(q)}, nil
 }
 
 // asked are questions with what a model takes of the stream to answer them.
 type asked struct {
 	*questions
-	view any
+	first int // the first event that is asked about, or that of the step
+	view  any
 }
 
 // Network implements [gnb.Task].
@@ -103,10 +116,26 @@ func (t *trainer) Batches(int) iter.Seq[*gnb.Batch] {
 // Steps implements [gnb.Task].
 func (t *trainer) Steps() int { return t.w.StepsOf(t.s.train, t.loader()) }
 
+// End implements [gnb.Ender]: the run records what it has checked of itself.
+func (t *trainer) End() error {
+	p := t.audit.Proof
+	for _, v := range []struct {
+		name  string
+		value int64
+	}{{"proved_steps", p.Steps}, {"proved_questions", p.Questions}, {"same_time_questions", p.SameTime}} {
+		t.w.Result(v.name, float64(v.value))
+	}
+	return nil
+}
+
 // Loss implements [gnb.Task].
 func (t *trainer) Loss(b *gnb.Batch) (loss *nn.Loss) {
 	q := b.Value.(*asked)
-	if err := t.enter(q.happened); err != nil {
+	err := t.enter(q.happened)
+	if err == nil {
+		err = t.audit.check(q.questions, q.first, t.known)
+	}
+	if err != nil {
 		t.w.Fail(err)
 	}
 	f := t.net.Begin(b)
@@ -126,6 +155,8 @@ func (t *trainer) Loss(b *gnb.Batch) (loss *nn.Loss) {
 		if err := t.state.happen(t.s.Head(end), at, t.ranks(t.o.Threads)); err != nil {
 			t.w.Fail(err)
 		}
+		t.known = end
+		t.audit.count(at, end)
 	}
 	return loss
 }
@@ -134,19 +165,25 @@ func (t *trainer) Loss(b *gnb.Batch) (loss *nn.Loss) {
 func (t *trainer) enter(happened *temporal.Events) (err error) {
 	switch {
 	case happened.Len() == 0:
-		t.state = t.model.begin(true)
+		t.state, t.known = t.model.begin(true), 0
 	case t.state == nil:
 		t.state, err = t.model.resumed(happened)
+		t.known = happened.Len()
 	}
 	return err
 }
 
+// alone is a worker without peers.
+func alone(threads int) ranks {
+	return ranks{world: 1, threads: threads, gather: func(rows []float32) []float32 { return rows }}
+}
+
 // ranks are this worker and its peers.
 func (t *trainer) ranks(threads int) ranks {
+	if t.w.World() == 1 {
+		return alone(threads)
+	}
 	return ranks{t.w.Rank(), t.w.World(), threads, func(rows []float32) []float32 {
-		if t.w.World() == 1 {
-			return rows
-		}
 		mine := make([]byte, 4*len(rows))
 		for i, v := range rows {
 			binary.LittleEndian.PutUint32(mine[4*i:], math.Float32bits(v))

@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/options"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/ranks"
+	"github.com/graphnb/graphnb/gnb/events"
 	"github.com/graphnb/graphnb/gnb/graphs"
 	"github.com/graphnb/graphnb/gnb/numbers"
 	"github.com/graphnb/graphnb/gnb/runs"
@@ -17,7 +18,7 @@ import (
 var inferCommand = cli.Command{Name: "infer", Summary: "compute a trained run's output for all nodes", Run: runInfer}
 
 func runInfer(ctx context.Context, args []string, out *cli.Output) error {
-	fs := out.Flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours. The workers divide the nodes. It writes a NumPy array float32 [nodes, classes], the logits, or with --layer a hidden layer's output, and, if the dataset was made of tables, the original ids beside it, one a line of FILE.ids.txt; or, if FILE ends in .csv, .json, .jsonl, .parquet, .arrow or .feather, the id, the most probable class and its probability of each node. For a run that predicts links these are embeddings [nodes, columns]; with --pairs it scores pairs of nodes, and with --recommend it writes the best K nodes for each, as rows or, if FILE ends in .npy, as an array. Another ending is refused. For a run that predicts numbers, these are the numbers in the unit of the targets, [nodes, columns] or rows of the id and each target. If they are numbers of edges, there is a row for each edge that has a row of targets in the dataset, also an unknown one, with the ids of its source and target, or for each pair of --pairs. For a run that predicts graphs it writes a row for each graph: its original id or its number, and the class and its probability, the probability of each of several labels, or the numbers; as an array logits or numbers, and with --pooled the rows of which the answers are made. For a run on a knowledge graph, --triples scores triples, and --complete finds heads or tails.")
+	fs := out.Flags("DATASET", "Computes the output of a run's model for every node of a dataset, with all neighbours. The workers divide the nodes. It writes a NumPy array float32 [nodes, classes], the logits, or with --layer a hidden layer's output, and, if the dataset was made of tables, the original ids beside it, one a line of FILE.ids.txt; or, if FILE ends in .csv, .json, .jsonl, .parquet, .arrow or .feather, the id, the most probable class and its probability of each node. For a run that predicts links these are embeddings [nodes, columns]; with --pairs it scores pairs of nodes, and with --recommend it writes the best K nodes for each, as rows or, if FILE ends in .npy, as an array. Another ending is refused. For a run that predicts numbers, these are the numbers in the unit of the targets, [nodes, columns] or rows of the id and each target. If they are numbers of edges, there is a row for each edge that has a row of targets in the dataset, also an unknown one, with the ids of its source and target, or for each pair of --pairs. For a run that predicts graphs it writes a row for each graph: its original id or its number, and the class and its probability, the probability of each of several labels, or the numbers; as an array logits or numbers, and with --pooled the rows of which the answers are made. For a run on events, --recommend writes the likeliest K destinations of the next event of each node, and --pairs scores pairs, as of the time --as-of. For a run on a knowledge graph, --triples scores triples, and --complete finds heads or tails.")
 	ranks.InsecureFlag(fs)
 	var o gnb.InferOptions
 	dir := fs.String("run", "", "the `run`, or its directory (default the last one)")
@@ -56,6 +57,9 @@ func runInfer(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	if graphs.Trained(run) {
 		return inferGraphs(ctx, out, run, ds, *file, *pooled, o)
+	}
+	if events.Trained(run) {
+		return link.inferEvents(ctx, out, run, ds, *file, o)
 	}
 	if link.chosen(run) {
 		if o.Layer != 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/outfile"
+	"github.com/graphnb/graphnb/gnb/events"
 	"github.com/graphnb/graphnb/gnb/kg"
 	"github.com/graphnb/graphnb/gnb/links"
 	"github.com/graphnb/graphnb/gnb/numbers"
@@ -28,6 +29,7 @@ type linkInfer struct {
 	triples, complete        string
 	best                     int
 	known                    bool
+	asOf                     string
 }
 
 // newLinkInfer makes the flags.
@@ -40,6 +42,7 @@ func newLinkInfer(fs *flag.FlagSet) *linkInfer {
 	fs.StringVar(&i.relation, "relation", "", "links: `relation` of the pairs (default the run's)")
 	fs.BoolVar(&i.exclude, "exclude-known", false, "links: recommend no node that is already a neighbour")
 	fs.BoolVar(&i.training, "training-edges", false, "compute on the training edges alone, as evaluation does")
+	fs.StringVar(&i.asOf, "as-of", "", "events: `time` that answers are for (default after all)")
 	fs.StringVar(&i.triples, "triples", "", "triples: `file` of triples to score, one a line")
 	fs.StringVar(&i.complete, "complete", "", "triples: `file` of triples with ? as head or tail")
 	fs.IntVar(&i.best, "best", 10, "triples: entities to find for each ?")
@@ -60,11 +63,15 @@ func (i *linkInfer) check(run *runs.Run) (err error) {
 	if err := i.checkTriples(run, given); err != nil {
 		return err
 	}
-	for _, name := range inferLinksFlags {
+	for _, name := range append(inferLinksFlags, "as-of") {
 		switch {
+		case name == "as-of" && given[name] && !events.Trained(run):
+			return fmt.Errorf("--as-of is for runs on events, and run %s is none; train one by gnb train --task events", run.Config.ID)
+		case events.Trained(run) && given[name] && (name == "training-edges" || name == "relation"):
+			return fmt.Errorf("--%s does not apply to run %s, which is on events", name, run.Config.ID)
 		case !given[name] || (name == "pairs" || name == "training-edges") && numbers.Trained(run) && numbers.TrainedEdges(run):
-		case !links.Predicts(run):
-			return fmt.Errorf("--%s is for runs that predict links%s, and run %s does not; train one by gnb train --task links", name, map[bool]string{true: " or numbers of edges"}[name == "pairs" || name == "training-edges"], run.Config.ID)
+		case !links.Predicts(run) && !events.Trained(run):
+			return fmt.Errorf("--%s is for runs that predict links or events%s, and run %s does not; train one by gnb train --task links", name, map[bool]string{true: ", or numbers of edges"}[name == "pairs" || name == "training-edges"], run.Config.ID)
 		case !given["recommend"] && slices.Contains([]string{"nodes", "candidates", "exclude-known"}, name):
 			return fmt.Errorf("--%s goes with --recommend K, which is missing", name)
 		}
@@ -133,13 +140,7 @@ func (i *linkInfer) run(ctx context.Context, run *runs.Run, ds *dataset.Dataset,
 		if array {
 			return r, dataset.WriteNPY(out, n, 1, s.Values)
 		}
-		return r, outfile.Write(out, []string{"source", "target", "score"}, func(yield func([]any) bool) {
-			for k, x := range s.Values {
-				if !yield([]any{names.Of(e.Src[k]), names.Of(e.Dst[k]), x}) {
-					return
-				}
-			}
-		})
+		return r, writeScores(out, names, e, s.Values)
 	case i.k > 0:
 		return i.recommend(ctx, run, ds, names, out, array, lo)
 	}
@@ -162,11 +163,9 @@ func (i *linkInfer) recommend(ctx context.Context, run *runs.Run, ds *dataset.Da
 	if err != nil {
 		return linkResult{}, err
 	}
-	if o.Candidates, err = readNodes(names, i.candidates); err != nil {
+	if o.Candidates, err = readCandidates(names, i.candidates); err != nil {
 		return linkResult{}, err
 	}
-	slices.Sort(o.Candidates)
-	o.Candidates = slices.Compact(o.Candidates)
 	rec, err := links.Recommend(ctx, run, ds, nodes, i.k, o)
 	if err != nil {
 		return linkResult{}, err
@@ -176,9 +175,25 @@ func (i *linkInfer) recommend(ctx context.Context, run *runs.Run, ds *dataset.Da
 	if array {
 		return r, dataset.WriteIDRows(out, n, i.k, rec.IDs)
 	}
-	return r, outfile.Write(out, []string{"node", "rank", "recommended", "score"}, func(yield func([]any) bool) {
-		for k, u := range rec.Nodes {
-			ids, scores := rec.Of(k)
+	return r, writeTop(out, names, rec.Nodes, rec.Top)
+}
+
+// writeScores writes the scores of pairs, a row for each.
+func writeScores(file string, names pairs.Names, e links.Edges, scores []float32) error {
+	return outfile.Write(file, []string{"source", "target", "score"}, func(yield func([]any) bool) {
+		for k, x := range scores {
+			if !yield([]any{names.Of(e.Src[k]), names.Of(e.Dst[k]), x}) {
+				return
+			}
+		}
+	})
+}
+
+// writeTop writes what is recommended to each of some nodes, a row for each of the best.
+func writeTop(file string, names pairs.Names, nodes []int32, top pairs.Top) error {
+	return outfile.Write(file, []string{"node", "rank", "recommended", "score"}, func(yield func([]any) bool) {
+		for k, u := range nodes {
+			ids, scores := top.Of(k)
 			for j, v := range ids {
 				if !yield([]any{names.Of(u), j + 1, names.Of(v), scores[j]}) {
 					return
@@ -206,6 +221,13 @@ func writeEmbeddingsCSV(path string, x *dataset.Matrix) error {
 			}
 		}
 	})
+}
+
+// readCandidates reads a list of nodes, ascending and each once; nil without a file.
+func readCandidates(names pairs.Names, path string) ([]int32, error) {
+	nodes, err := readNodes(names, path)
+	slices.Sort(nodes)
+	return slices.Compact(nodes), err
 }
 
 // readNodes reads a list of nodes; nil without a file.

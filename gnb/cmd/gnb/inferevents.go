@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strconv"
+	"time"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/cli"
+	"github.com/graphnb/graphnb/gnb/cmd/gnb/internal/outfile"
+	"github.com/graphnb/graphnb/gnb/events"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/pairs"
+)
+
+// inferEvents writes the scores of pairs, or the likeliest destinations of the next events of nodes, as of a moment.
+func (i *linkInfer) inferEvents(ctx context.Context, out *cli.Output, run *runs.Run, ds *gnb.Dataset, file string, o gnb.InferOptions) error {
+	switch {
+	case o.Layer != 0:
+		return cli.Usagef("--layer %d: run %s is on events, and its nodes have no rows without a moment; leave --layer out", o.Layer, run.Config.ID)
+	case i.pairs == "" && i.k == 0:
+		return cli.Usagef("run %s is on events; give --recommend K, for the likeliest destinations of the next events, or --pairs FILE, to score pairs", run.Config.ID)
+	}
+	if err := outfile.Check(file, true, true); err != nil {
+		return cli.Usagef("%s", err)
+	}
+	po := events.PredictOptions{Final: o.Final, Threads: o.Threads}
+	if i.asOf != "" {
+		t, err := momentOf(i.asOf)
+		if err != nil {
+			return err
+		}
+		po.AsOf = &t
+	}
+	ids, err := ds.IDs()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	names, began := pairs.NewNames(ids), time.Now()
+	if i.pairs != "" {
+		e, err := i.readPairs(names)
+		if err != nil {
+			return err
+		}
+		scores, err := events.Score(ctx, run, ds, e.Src, e.Dst, po)
+		if err != nil {
+			return err
+		}
+		if outfile.IsArray(file) {
+			err = dataset.WriteNPY(file, e.Len(), 1, scores)
+		} else {
+			err = writeScores(file, names, e, scores)
+		}
+		out.Result(map[string]any{"pairs": e.Len(), "seconds": time.Since(began).Seconds(), "out": file})
+		out.Printf("%d pairs in %.3f s\n%s\n", e.Len(), time.Since(began).Seconds(), file)
+		return err
+	}
+	ro := events.RecommendOptions{PredictOptions: po, ExcludeKnown: i.exclude}
+	nodes, err := readNodes(names, i.nodes)
+	if err != nil {
+		return err
+	}
+	if ro.Candidates, err = readCandidates(names, i.candidates); err != nil {
+		return err
+	}
+	r, err := events.Recommend(ctx, run, ds, nodes, i.k, ro)
+	if err != nil {
+		return err
+	}
+	if outfile.IsArray(file) {
+		err = dataset.WriteIDRows(file, len(r.Nodes), i.k, r.IDs)
+	} else {
+		err = writeTop(file, names, r.Nodes, r.Top)
+	}
+	out.Result(map[string]any{"nodes": len(r.Nodes), "events": r.Events, "as_of": r.AsOf, "seconds": time.Since(began).Seconds(), "out": file})
+	out.Printf("%d nodes, by %d events up to time %d, in %.3f s\n%s\n", len(r.Nodes), r.Events, r.AsOf, time.Since(began).Seconds(), file)
+	return err
+}
+
+// momentOf reads a time: a number in the unit of the events' times, or a date or RFC 3339 time, as seconds since 1970; a date without a
+// zone is in UTC.
+func momentOf(text string) (int64, error) {
+	if t, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.Unix(), nil
+		}
+	}
+	return 0, cli.Usagef("--as-of is %q; it is a number in the unit of the events' times, or, for times in seconds since 1970, a date such as 2026-11-30 (in UTC) or a time such as 2026-11-30T09:00:00+01:00", text)
+}

@@ -1,0 +1,246 @@
+package events
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/graphnb/graphnb/gnb/internal/getdata"
+	"github.com/graphnb/graphnb/gnb/internal/saving"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/pairs"
+	"github.com/graphnb/graphnb/graphops/safetensors"
+	"github.com/graphnb/graphnb/graphops/temporal"
+)
+
+// PredictOptions say as of when a run answers.
+type PredictOptions struct {
+	// AsOf is the moment as of which is answered: events with a later time do not exist. nil means after the last event.
+	AsOf *int64
+	// Final takes the final weights instead of those of the best epoch.
+	Final bool
+	// Threads is the number of threads; 0 means GOMAXPROCS. It does not change the result.
+	Threads int
+}
+
+// RecommendOptions configure [Recommend].
+type RecommendOptions struct {
+	PredictOptions
+	// Candidates are the nodes that can be recommended, ascending and each once; nil means those that have been a destination by then.
+	Candidates []int32
+	// ExcludeKnown leaves out the nodes that a node has had an event to: what comes next for the first time.
+	ExcludeKnown bool
+}
+
+// Recommendations are the likeliest destinations of the next events of some nodes.
+type Recommendations struct {
+	pairs.Top
+	Nodes []int32
+	// AsOf is the time of the questions, and Events the number of events that were known.
+	AsOf   int64
+	Events int
+}
+
+// answerer is a trained model after some events.
+type answerer struct {
+	model    model
+	state    state
+	happened *temporal.Events
+	asOf     int64
+	threads  int
+}
+
+// Recommend returns the k likeliest destinations of the next event of each of some nodes; nil nodes are all that have been a source.
+// Fewer are returned for a node for which there are fewer candidates. Scores are logits, the higher the likelier.
+//
+// It computes in this process, without workers: it goes through the events of ds up to the moment, which may be more than the run has
+// seen, and between more nodes. It returns an error for a dataset whose events have other features than the run's. Cost: each event once, and
+// each pair of node and candidate.
+func Recommend(ctx context.Context, run *runs.Run, ds *dataset.Dataset, nodes []int32, k int, o RecommendOptions) (r Recommendations, err error) {
+	if k < 1 {
+		return r, fmt.Errorf("events: K is %d; it is the number of destinations to recommend, 1 or more", k)
+	}
+	a, err := open(ctx, run, ds, o.PredictOptions)
+	if err != nil {
+		return r, err
+	}
+	known := a.happened
+	if nodes == nil {
+		nodes = distinct(known.Src)
+	}
+	if o.Candidates == nil {
+		o.Candidates = distinct(known.Dst)
+	}
+	if err := errors.Join(checkNodes(known.Nodes, nodes), checkNodes(known.Nodes, o.Candidates)); err != nil {
+		return r, err
+	}
+	r = Recommendations{Top: pairs.Top{K: k}, Nodes: nodes, AsOf: a.asOf, Events: known.Len()}
+	for _, u := range nodes {
+		if err := ctx.Err(); err != nil {
+			return r, err
+		}
+		cands := o.Candidates
+		if o.ExcludeKnown {
+			cands = slices.DeleteFunc(slices.Clone(cands), func(v int32) bool {
+				return slices.ContainsFunc(known.EventsOf(u), func(e int32) bool { return known.Src[e] == u && known.Dst[e] == v })
+			})
+		}
+		scores, err := a.scores(u, cands)
+		if err != nil {
+			return r, err
+		}
+		order := make([]int, len(cands))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortFunc(order, func(i, j int) int {
+			return cmp.Or(cmp.Compare(scores[j], scores[i]), cmp.Compare(cands[i], cands[j]))
+		})
+		for i := range k {
+			id, score := int32(-1), float32(math.NaN())
+			if i < len(order) {
+				id, score = cands[order[i]], scores[order[i]]
+			}
+			r.IDs, r.Scores = append(r.IDs, id), append(r.Scores, score)
+		}
+	}
+	return r, nil
+}
+
+// Score returns the score of an event src[i] → dst[i] at the moment, for each pair: logits, the higher the likelier. See [Recommend].
+func Score(ctx context.Context, run *runs.Run, ds *dataset.Dataset, src, dst []int32, o PredictOptions) ([]float32, error) {
+	if len(src) != len(dst) {
+		return nil, fmt.Errorf("events: the pairs have %d sources and %d destinations; give equally many", len(src), len(dst))
+	}
+	a, err := open(ctx, run, ds, o)
+	if err != nil {
+		return nil, err
+	}
+	nodes := a.happened.Nodes
+	if err := errors.Join(checkNodes(nodes, src), checkNodes(nodes, dst)); err != nil {
+		return nil, err
+	}
+	of := map[int32][]int{}
+	for i, u := range src {
+		of[u] = append(of[u], i)
+	}
+	out := make([]float32, len(src))
+	for _, u := range distinct(src) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		cands := make([]int32, len(of[u]))
+		for k, i := range of[u] {
+			cands[k] = dst[i]
+		}
+		scores, err := a.scores(u, cands)
+		if err != nil {
+			return nil, err
+		}
+		for k, i := range of[u] {
+			out[i] = scores[k]
+		}
+	}
+	return out, nil
+}
+
+// distinct returns the nodes of a list, ascending and each once.
+func distinct(nodes []int32) []int32 {
+	nodes = slices.Clone(nodes)
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+func checkNodes(n int, nodes []int32) error {
+	for _, v := range nodes {
+		if uint(v) >= uint(n) {
+			return fmt.Errorf("events: %d is not a node; the dataset's nodes are 0 to %d", v, n-1)
+		}
+	}
+	return nil
+}
+
+// open makes the model of a run and shows it the events of a dataset up to a moment.
+func open(ctx context.Context, run *runs.Run, ds *dataset.Dataset, o PredictOptions) (*answerer, error) {
+	had, err := OptionsOf(run)
+	if err != nil {
+		return nil, err
+	}
+	if err := getdata.Opened(ctx, ds, true); err != nil {
+		return nil, err
+	}
+	s, err := newStream(ds, &had)
+	if err != nil {
+		return nil, err
+	}
+	m := had.model(s, ds.Features, run.Config.Nodes)
+	if err := loadWeights(run, m, o.Final, ds.Name()); err != nil {
+		return nil, err
+	}
+	a := &answerer{model: m, state: m.begin(false), asOf: s.Time[s.Len()-1], threads: o.Threads}
+	known := s.Len()
+	if o.AsOf != nil {
+		a.asOf, known = *o.AsOf, s.Until(*o.AsOf)
+	}
+	if known == 0 {
+		return nil, fmt.Errorf("events: nothing has happened in %s by time %d; its first event is at %d", ds.Name(), a.asOf, s.Time[0])
+	}
+	a.happened = s.Head(known)
+	for lo := 0; lo < known; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		_, hi := s.stepOf(lo)
+		hi = min(hi, known)
+		if err := a.state.happen(s.Head(hi), lo, alone(o.Threads)); err != nil {
+			return nil, err
+		}
+		lo = hi
+	}
+	return a, nil
+}
+
+// loadWeights sets the weights of a model to those of a run.
+func loadWeights(run *runs.Run, m model, final bool, data string) error {
+	file, _, err := run.WeightsFile(final)
+	if err != nil {
+		return err
+	}
+	tensors, _, err := safetensors.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("events: reading the weights of run %s: %w", run.Config.ID, err)
+	}
+	params, err := nn.Collect(m)
+	if err != nil {
+		return fmt.Errorf("events: %w", err)
+	}
+	if err := saving.Load(params, tensors); err != nil {
+		return fmt.Errorf("events: the weights of run %s do not fit %s; take a dataset whose events and nodes have the features of the run's: %w", run.Config.ID, data, err)
+	}
+	return nil
+}
+
+// scoresAtOnce is the number of candidates that are scored together.
+const scoresAtOnce = 1 << 17
+
+// scores returns the scores of the next event of a node to each of some candidates.
+func (a *answerer) scores(u int32, cands []int32) ([]float32, error) {
+	out := make([]float32, 0, len(cands))
+	f := nn.NewFwd(nn.Config{})
+	defer f.Close()
+	for part := range slices.Chunk(cands, scoresAtOnce) {
+		q := &questions{happened: a.happened, src: []int32{u}, times: []int64{a.asOf}, starts: []int32{0, int32(len(part))}, cands: part}
+		if err := nn.Try(func() {
+			f.Reset(nn.Config{Threads: a.threads})
+			out = append(out, a.state.scores(f, q, a.model.view(q)).Data()...)
+		}); err != nil {
+			return nil, fmt.Errorf("events: the scores of node %d: %w", u, err)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,132 @@
+package events
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/graphnb/graphnb/graphops"
+)
+
+// ErrLeak is wrapped by the errors of runs in which an answer could rest on what had not happened yet.
+var ErrLeak = errors.New("an answer would rest on the future")
+
+// auditor checks each step of a run by the arrays of the dataset, independently of the stream that models read.
+type auditor struct {
+	g  *graphops.Graph
+	at []int64 // [events]: their edges
+	s  *stream
+	// Proof is what has been checked.
+	Proof
+}
+
+// Proof is what a run has checked of its own steps; each field is a count. [Train] ends with [ErrLeak] at the first violation.
+type Proof struct {
+	// Steps and Questions are those of training; a question is an event whose destination was asked for.
+	Steps, Questions int64
+	// SameTime are the questions whose event has the time of an earlier one that was known: the order of the data is then all that tells them apart.
+	SameTime int64
+	// Hidden are the events that were not shown, summed over questions: those of the question's own step and all later ones.
+	Hidden int64
+}
+
+func leak(format string, args ...any) error {
+	return fmt.Errorf("events: %w: "+format, append([]any{ErrLeak}, args...)...)
+}
+
+// newAuditor returns an auditor of a stream, whose order it checks by the graph's arrays.
+func newAuditor(g *graphops.Graph, s *stream) (*auditor, error) {
+	a := &auditor{g: g, at: s.Edge, s: s}
+	seen := slices.Clone(a.at)
+	slices.Sort(seen)
+	for i, e := range seen {
+		if e < 0 || e >= g.NumEdges() {
+			return nil, leak("an event is edge %d, and the graph's edges are 0 to %d", e, g.NumEdges()-1)
+		}
+		if i > 0 && seen[i-1] == e {
+			return nil, leak("edge %d is several events, so that an event would be known before it is asked about; give each event an edge of its own", e)
+		}
+	}
+	for i := 1; i < len(a.at); i++ {
+		if was, is := g.EdgeTimes[a.at[i-1]], g.EdgeTimes[a.at[i]]; was > is {
+			return nil, leak("event %d has time %d and is followed by one of time %d; the events must be in the order of their times", i-1, was, is)
+		}
+	}
+	for _, cut := range []int{s.train, s.val} {
+		if cut == len(a.at) {
+			break
+		}
+		if was, is := g.EdgeTimes[a.at[cut-1]], g.EdgeTimes[a.at[cut]]; was >= is {
+			return nil, leak("the splits meet at event %d within the time %d; a split must end before the next one's first time", cut, is)
+		}
+	}
+	return a, nil
+}
+
+// check checks questions about events, of which the first is number first of the stream, before they are answered. known is the number of events that the
+// state of the model has taken in.
+func (a *auditor) check(q *questions, first, known int) error {
+	begin, end := a.s.stepOf(first)
+	shown, last := q.happened.Len(), first+len(q.src)
+	switch {
+	case shown > begin:
+		return leak("the questions about the events %d to %d see %d events, so that events of one step see each other", begin, end-1, shown)
+	case known > begin:
+		return leak("the state of the model has taken in %d events before the questions about event %d were answered", known, first)
+	case known < begin:
+		return fmt.Errorf("events: the state of the model has taken in %d events before the questions about event %d; it must have all %d before the step", known, first, begin)
+	case last > end:
+		return leak("event %d is asked about in the step of the events %d to %d", last-1, begin, end-1)
+	}
+	src, dst, _ := a.g.EdgesAt(a.at[first:last])
+	var positives map[sourceAt][]int32
+	for i, u := range q.src {
+		e, cands := first+i, q.cands[q.starts[i]:q.starts[i+1]]
+		t := a.g.EdgeTimes[a.at[e]]
+		switch {
+		case src[i] != u || dst[i] != cands[0] || t != q.times[i]:
+			return leak("the question about event %d is of %d → %d at time %d, and in the dataset that event is %d → %d at time %d", e, u, cands[0], q.times[i], src[i], dst[i], t)
+		case shown > 0 && a.g.EdgeTimes[a.at[shown-1]] > t:
+			return leak("event %d of time %d is known to a question of time %d", shown-1, a.g.EdgeTimes[a.at[shown-1]], t)
+		case positives == nil:
+			positives = a.positives(first, last)
+		}
+		for _, v := range cands[1:] {
+			if slices.Contains(positives[sourceAt{u, t}], v) {
+				return leak("%d is a negative of event %d, although %d → %[1]d happens at its time %d", v, e, u, t)
+			}
+		}
+	}
+	return nil
+}
+
+// sourceAt is a source at a time.
+type sourceAt struct {
+	node int32
+	time int64
+}
+
+// positives returns the destinations of all events at the times of the events [lo, hi), by source and time.
+func (a *auditor) positives(lo, hi int) map[sourceAt][]int32 {
+	byTime := func(at, t int64) int { return cmp.Compare(a.g.EdgeTimes[at], t) }
+	from, _ := slices.BinarySearchFunc(a.at, a.g.EdgeTimes[a.at[lo]], byTime)
+	to, _ := slices.BinarySearchFunc(a.at, a.g.EdgeTimes[a.at[hi-1]]+1, byTime)
+	src, dst, _ := a.g.EdgesAt(a.at[from:to])
+	all := map[sourceAt][]int32{}
+	for i, u := range src {
+		k := sourceAt{u, a.g.EdgeTimes[a.at[from+i]]}
+		all[k] = append(all[k], dst[i])
+	}
+	return all
+}
+
+// count counts a step of training, equally on all ranks.
+func (a *auditor) count(begin, end int) {
+	a.Steps++
+	a.Questions += int64(end - begin)
+	a.Hidden += int64(end-begin) * int64(a.s.Len()-begin)
+	for e := begin; e < end && begin > 0 && a.s.Time[e] == a.s.Time[begin-1]; e++ {
+		a.SameTime++
+	}
+}

@@ -1,0 +1,200 @@
+package events
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+)
+
+// visits are n random events among nodes, two at a time. The first keep are the same for every seed.
+func visits(n, keep int, seed uint64) *dataset.Dataset {
+	const nodes = 30
+	var src, dst []int32
+	var at []int64
+	var x []float32
+	for i := range n {
+		from := seed
+		if i < keep {
+			from = 0
+		}
+		r := rand.New(rand.NewPCG(from, uint64(i)))
+		src, dst = append(src, r.Int32N(nodes)), append(dst, r.Int32N(nodes))
+		at, x = append(at, 1e9+int64(i/2)*60), append(x, r.Float32())
+	}
+	g, err := graphops.FromEdgesWith(nodes, src, dst, graphops.EdgeData{Times: at, Features: &graphops.EdgeFeatures{Cols: 1, F32: x}}, graphops.BuildOptions{KeepDuplicates: true})
+	if err != nil {
+		panic(err)
+	}
+	return &dataset.Dataset{Graph: g, Meta: dataset.Metadata{Name: "visits"}}
+}
+
+func streamOf(t *testing.T, ds *dataset.Dataset, batch int) *stream {
+	t.Helper()
+	s, err := newStream(ds, &Options{OptimizerOptions: gnb.OptimizerOptions{Batch: batch}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Each leak that is planted into a step, or into the data behind the run, ends the run with a sentence that names it.
+func TestPlantedLeaksAreFound(t *testing.T) {
+	const batch, first = 20, 40
+	clean := func() (*dataset.Dataset, *stream, *questions) {
+		ds := visits(400, 400, 0)
+		s := streamOf(t, ds, batch)
+		q := s.before(first)
+		for e := int32(first); e < first+batch; e++ {
+			q.ask(s, e, s.drawn(1, 0, e, 2))
+		}
+		return ds, s, q
+	}
+	for _, c := range []struct {
+		name  string
+		plant func(ds *dataset.Dataset, s *stream, q *questions) (known int)
+		want  string
+	}{
+		{"none", func(*dataset.Dataset, *stream, *questions) int { return first }, ""},
+		{"an event sees one of its own step", func(_ *dataset.Dataset, s *stream, q *questions) int {
+			q.happened = s.Head(first + 1)
+			return first
+		}, "events of one step see each other"},
+		{"memory is updated before scoring", func(*dataset.Dataset, *stream, *questions) int { return first + batch }, "before the questions about event 40 were answered"},
+		{"a resumed run has lost its memory", func(*dataset.Dataset, *stream, *questions) int { return 0 }, "it must have all 40"},
+		{"the reverse of an event is asked about", func(_ *dataset.Dataset, s *stream, q *questions) int {
+			q.src[3], q.cands[q.starts[3]] = s.Dst[43], s.Src[43]
+			return first
+		}, "in the dataset that event is"},
+		{"a question is asked at a later time", func(_ *dataset.Dataset, _ *stream, q *questions) int {
+			q.times[5]++
+			return first
+		}, "in the dataset that event is"},
+		{"a negative is the event's own destination", func(_ *dataset.Dataset, _ *stream, q *questions) int {
+			q.cands[q.starts[2]+1] = q.cands[q.starts[2]]
+			return first
+		}, "happens at its time"},
+		{"a negative is the destination of the source's other event at that time", func(ds *dataset.Dataset, s *stream, q *questions) int {
+			ds.Graph.Indices[s.Edge[43]], q.src[3] = s.Src[42], s.Src[42]
+			q.cands[q.starts[2]+1] = s.Dst[43]
+			return first
+		}, "happens at its time"},
+		{"questions reach into the next step", func(_ *dataset.Dataset, s *stream, q *questions) int {
+			q.ask(s, first+batch, nil)
+			return first
+		}, "in the step of the events 40 to 59"},
+		{"a known event is of a later time in the data", func(ds *dataset.Dataset, s *stream, _ *questions) int {
+			ds.Graph.EdgeTimes[s.Edge[first-1]] += 1e6
+			return first
+		}, "event 39 of time"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ds, s, q := clean()
+			a, err := newAuditor(ds.Graph, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(t, a.check(q, first, c.plant(ds, s, q)), c.want, c.name != "a resumed run has lost its memory")
+		})
+	}
+	for _, c := range []struct {
+		name  string
+		plant func(ds *dataset.Dataset, s *stream)
+		want  string
+	}{
+		{"events out of order", func(_ *dataset.Dataset, s *stream) { slices.Reverse(s.Edge) }, "must be in the order of their times"},
+		{"a clock in milliseconds", func(ds *dataset.Dataset, s *stream) { ds.Graph.EdgeTimes[s.Edge[7]] *= 1000 }, "must be in the order of their times"},
+		{"an event that is there twice", func(_ *dataset.Dataset, s *stream) { s.Edge[11] = s.Edge[10] }, "several events"},
+		{"a split within one time", func(_ *dataset.Dataset, s *stream) { s.train-- }, "the splits meet"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ds, s, _ := clean()
+			c.plant(ds, s)
+			_, err := newAuditor(ds.Graph, s)
+			expect(t, err, c.want, true)
+		})
+	}
+}
+
+func expect(t *testing.T, err error, want string, leaks bool) {
+	t.Helper()
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("a clean step is refused: %v", err)
+	case want != "" && (err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ErrLeak) != leaks):
+		t.Errorf("the error is %v; want %q", err, want)
+	}
+}
+
+// The answers about a step have the same bits whatever happens from the step on.
+func TestAnswersDoNotRestOnTheFuture(t *testing.T) {
+	const batch, at = 20, 200
+	for _, name := range modelNames {
+		t.Run(name, func(t *testing.T) {
+			var want []float32
+			for seed := range uint64(3) {
+				s := streamOf(t, visits(400, at, seed), batch)
+				o := &Options{Model: name, Hidden: 8, TimeDim: 8, Heads: 2, Neighbors: 4, TimeScale: 600}
+				m := o.model(s, nil, s.Nodes)
+				p, err := nn.Collect(m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Init(5)
+				state := m.begin(false)
+				for lo, hi := s.stepOf(0); lo < at; lo, hi = s.stepOf(hi) {
+					if err := state.happen(s.Head(hi), lo, alone(0)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				q := s.before(at)
+				for i := range int32(10) {
+					q.src, q.times = append(q.src, i), append(q.times, s.Time[at-1]+60)
+					q.cands = append(q.cands, i+1, i+2, i+12)
+					q.starts = append(q.starts, int32(len(q.cands)))
+				}
+				f := nn.NewFwd(nn.Config{})
+				f.Reset(nn.Config{})
+				got := slices.Clone(state.scores(f, q, m.view(q)).Data())
+				f.Close()
+				if want == nil {
+					want = got
+				}
+				if !slices.EqualFunc(got, want, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
+					t.Fatalf("with another future the scores are %v, and were %v", got, want)
+				}
+			}
+			if slices.Min(want) == slices.Max(want) {
+				t.Errorf("all scores are %v", want[0])
+			}
+		})
+	}
+}
+
+// Negatives are a function of (seed, epoch, event), differ between epochs, and are no positives of the source at that time.
+func TestNegativesOfTraining(t *testing.T) {
+	s := streamOf(t, visits(400, 400, 0), 20)
+	differ := 0
+	for e := range int32(100) {
+		a, b, c := s.drawn(3, 1, e, 4), s.drawn(3, 1, e, 4), s.drawn(3, 2, e, 4)
+		if !slices.Equal(a, b) || len(a) != 4 {
+			t.Fatalf("event %d: %v, then %v", e, a, b)
+		}
+		if !slices.Equal(a, c) {
+			differ++
+		}
+		if slices.Contains(a, s.Dst[e]) {
+			t.Fatalf("event %d has its own destination %d as a negative", e, s.Dst[e])
+		}
+	}
+	if differ < 90 {
+		t.Errorf("only %d of 100 events have other negatives in another epoch", differ)
+	}
+}
