@@ -56,6 +56,7 @@ func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, er
 		return nil, fmt.Errorf("serve: %s has splits of edges, which servers do not send yet; train on the dataset's directory", ds.Name())
 	default:
 		if d.ds, _, err = ds.WithoutZeroWeights(); err == nil {
+			d.ds = d.ds.WithoutEvents() // edges keep their times
 			ds, err = d.ds, d.whole()
 		}
 	}

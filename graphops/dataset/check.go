@@ -19,7 +19,7 @@ const checkStep = 1 << 18
 // for a dataset in memory) and the position. Errors are: files that changed since they were opened,
 // an indptr that does not ascend, sources out of range or out of order, edges without their reverse
 // if the metadata says undirected, weights that are negative or not finite, features of edges that are not finite, labels that are not a
-// class, targets that are infinite, edges between two graphs of a dataset of many, features that are not finite, sparse features whose columns are out of range or out of
+// class, targets that are infinite, edges between two graphs of a dataset of many, events that are no edges, share one or do not ascend in time, features that are not finite, sparse features whose columns are out of range or out of
 // order, nodes of a split that are out of range or repeated, nodes in two of train, val and
 // test, unless the metadata says overlapping_splits, and files that differ from their recorded digests
 // ([Dataset.Verify]). A dataset that passes needs no further check
@@ -49,7 +49,7 @@ func (d *Dataset) checkDrawn() error {
 // checkAll is CheckWith for a dataset that is to be written.
 func (d *Dataset) checkAll(ctx context.Context, report func(done, total int64)) error {
 	err := d.checkParts(ctx, report, d.Bytes()+d.recordedBytes(),
-		d.checkGraph, d.checkWeights, d.checkEdgeFeatures, d.checkLabels, d.checkMultiLabels, d.checkTargets, d.checkGraphs, d.checkEdgeAnswers, d.checkSplits, d.checkEdgeSplits, d.checkFeatures, d.checkSparse, d.checkNodeFeatures, d.checkNames, d.verifyAll)
+		d.checkGraph, d.checkWeights, d.checkEdgeFeatures, d.checkLabels, d.checkMultiLabels, d.checkTargets, d.checkGraphs, d.checkEdgeAnswers, d.checkEvents, d.checkSplits, d.checkEdgeSplits, d.checkFeatures, d.checkSparse, d.checkNodeFeatures, d.checkNames, d.verifyAll)
 	if err == nil && d.whole == nil && d.Stored() {
 		d.known.keepPassed()
 	}

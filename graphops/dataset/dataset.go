@@ -27,6 +27,8 @@
 //
 //	edge_rows.npy      int64 [rows] ascending positions in indices of the edges with numbers to predict; optional
 //
+//	events.npy         int64 [events] positions in indices of the edges of events, in the order of events; optional, with edge_times
+//
 // If metadata.json has node_types, the nodes of each type have successive ids, in the order of the types.
 // A type with features of its own (feature_dim of the type) has them in features.TYPE.npy, or in the three
 // files of compressed rows with .TYPE before .npy; there is then no features.npy.
@@ -120,6 +122,10 @@ type Dataset struct {
 	// EdgeAnswers has the Targets and Splits of these edges: a dataset whose nodes are EdgeRows, so that row i is that of edge
 	// EdgeRows[i]. See [Dataset.SetEdgeTargets] and [Dataset.SplitEdges].
 	EdgeAnswers *Dataset
+	// Events [events] are the edges of a stream of events, such as messages: their positions in Graph.Indices, each once, in the
+	// order of events, which is that of their times and, of events of one time, that of the input. Nil if the edges are no events.
+	// Edges that are no events, such as added reverses, are not in it.
+	Events []int64
 	// Splits are distinct node ids by the split's name. Training uses the names "train", "val" and
 	// "test"; "train@1" and so on are further sets of splits ([Dataset.WithSplitSet]).
 	Splits map[string][]int32
@@ -173,9 +179,13 @@ type Metadata struct {
 	// EdgeFeatureDims are the numbers of features of each relation's edges where they differ: relation r has
 	// edge_features.r.npy, or no file if it has none. EdgeFeatureDim is the largest. Parts have one width.
 	EdgeFeatureDims []int `json:"edge_feature_dims,omitempty"`
-	EdgeTimes       bool  `json:"edge_times,omitempty"`  // edge_times.npy exists
-	EdgeTypes       bool  `json:"edge_types,omitempty"`  // of a part: edge_types.npy exists; the whole dataset names the types
-	MultiLabel      bool  `json:"multi_label,omitempty"` // labels.npy is a matrix
+	EdgeTimes       bool  `json:"edge_times,omitempty"` // edge_times.npy exists
+	// NumEvents is the number of events; 0: no events.npy.
+	NumEvents int64 `json:"num_events,omitempty"`
+	// TimeUnit is the unit of the edges' times if they count since 1970 (UTC): s, ms, us or ns; "" if they are plain numbers.
+	TimeUnit   string `json:"time_unit,omitempty"`
+	EdgeTypes  bool   `json:"edge_types,omitempty"`  // of a part: edge_types.npy exists; the whole dataset names the types
+	MultiLabel bool   `json:"multi_label,omitempty"` // labels.npy is a matrix
 	// Unlabelled says that there is no labels.npy although NumClasses is not 0: the classes have numbers and names, and the file
 	// of the nodes' classes was left out ([Dataset.WithoutAnswers]).
 	Unlabelled bool `json:"unlabelled,omitempty"`
@@ -409,6 +419,9 @@ func (d *Dataset) String() string {
 	if edges.Times {
 		s.WriteString(" with times")
 	}
+	if n := len(d.Events); n > 0 {
+		fmt.Fprintf(&s, ", %s events", group(int64(n)))
+	}
 	if types := len(d.NodeFeatures); types > 0 {
 		with := 0
 		for _, x := range d.NodeFeatures {
@@ -532,6 +545,7 @@ func (d *Dataset) Bytes() int64 {
 	if d.EdgeAnswers != nil {
 		n += d.EdgeAnswers.Bytes() + 8*int64(len(d.EdgeRows))
 	}
+	n += 8 * int64(len(d.Events))
 	for _, ids := range d.Splits {
 		n += 4 * int64(len(ids))
 	}

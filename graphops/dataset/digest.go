@@ -175,7 +175,7 @@ func (d *Dataset) digestsOf(sums map[string]string) Digests {
 	for _, a := range d.furtherArrays() {
 		structure = append(structure, a.section)
 	}
-	structure = append(structure, graphOffsetsFile)
+	structure = append(structure, graphOffsetsFile, eventsFile)
 	var splits []string
 	for _, name := range d.SplitNames() {
 		splits = append(splits, splitFile(name))
@@ -279,6 +279,9 @@ func (d *Dataset) arrays() []array {
 			a.section = ofEdges(a.section)
 			parts = append(parts, a)
 		}
+	}
+	if d.Events != nil {
+		parts = append(parts, array{eventsFile, npyInt64, []int{len(d.Events)}, rawBytes(d.Events)})
 	}
 	for _, name := range d.SplitNames() {
 		parts = append(parts, array{splitFile(name), npyInt32, []int{len(d.Splits[name])}, rawBytes(d.Splits[name])})

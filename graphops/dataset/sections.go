@@ -43,6 +43,8 @@ const (
 	graphOffsetsFile = "graph_offsets.npy"
 
 	edgeRowsFile = "edge_rows.npy"
+
+	eventsFile = "events.npy"
 )
 
 // ofGraphs returns the file of the graphs of a dataset that is file for nodes.
@@ -180,6 +182,7 @@ func (d *Dataset) describe(m *Metadata) {
 	d.describeTypes(m)
 	d.describeGraphs(m)
 	d.describeEdges(m)
+	m.NumEvents = int64(len(d.Events))
 	m.Arrays = slices.Sorted(maps.Keys(d.Arrays))
 	if d.Graph != nil {
 		m.Weighted, m.EdgeFeatureDim, m.EdgeTimes = d.Graph.EdgeWeights != nil, d.EdgeFeatureDim(), d.HasEdgeTimes()
@@ -236,6 +239,9 @@ func (d *Dataset) checkShape() error {
 		return err
 	}
 	if err := d.checkEdgeAnswersShape(); err != nil {
+		return err
+	}
+	if err := d.checkEventsShape(); err != nil {
 		return err
 	}
 	if err := d.checkTypesShape(); err != nil {
@@ -362,7 +368,7 @@ func load(src source) (*Dataset, error) {
 	if err := d.loadGraph(src); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(source) error{d.loadWeights, d.loadEdgeData, d.loadTypes, d.loadFeatures, d.loadLabels, d.loadTargets, d.loadSplits, d.loadEdgeSplits, d.loadArrays, d.loadGraphs, d.loadEdgeAnswers} {
+	for _, part := range []func(source) error{d.loadWeights, d.loadEdgeData, d.loadTypes, d.loadFeatures, d.loadLabels, d.loadTargets, d.loadSplits, d.loadEdgeSplits, d.loadArrays, d.loadGraphs, d.loadEdgeAnswers, d.loadEvents} {
 		if err := part(src); err != nil {
 			return nil, err
 		}
@@ -454,6 +460,9 @@ func (d *Dataset) loadMeta(src source) error {
 		if err := g.checkGraphs(); err != nil {
 			return readError(label, "graphs: %w", err)
 		}
+	}
+	if err := m.checkEventsMeta(); err != nil {
+		return readError(label, "%w", err)
 	}
 	if a := m.EdgeAnswers; a != nil {
 		if err := a.checkEdgeAnswersMeta(); err != nil {

@@ -10,7 +10,7 @@ import (
 // WithSelfLoops returns d with a self-loop added to every node without one, so that message passing
 // includes a node's own features. Where edges have features, an added self-loop has the mean of those
 // of the node's other in-edges, or zeros if there are none; where they have times, it has the earliest
-// of all. The result shares everything except the graph's edges with d, which must stay open while the
+// of all. Splits, targets and events, which are at positions of edges, go. The result shares everything except the graph's edges with d, which must stay open while the
 // result is used, and has no directory. A graph with edge weights is an error, because the weights of
 // the self-loops are unknown. Cost: one pass over the edges, and a copy of them.
 func (d *Dataset) WithSelfLoops() (*Dataset, error) {

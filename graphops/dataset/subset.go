@@ -11,7 +11,7 @@ import (
 func LargestComponent(g *graphops.Graph) []int32 { return g.LargestComponent() }
 
 // Subset returns the dataset of the nodes ids, which must ascend: its node i is node ids[i], its
-// edges are those between these nodes, and its splits contain only these nodes. It shares no memory
+// edges are those between these nodes, and its splits and events contain only these nodes and edges. It shares no memory
 // with d and has no directory.
 //
 // It returns an error if ids do not ascend or name a node that does not exist. Cost: one pass over
@@ -53,10 +53,11 @@ func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 	if d.Targets != nil {
 		s.Targets = d.Targets.selected(ids)
 	}
-	if d.EdgeAnswers != nil {
+	// inSubset gives an edge, asked in ascending order, its position in s, -1 for one that is not there.
+	inSubset := func() func(e int64) int64 {
 		var v int32
 		at, next, in := int64(0), int64(0), false // edges of d and of s so far, and whether the last one is in s
-		if err := d.keepEdgeAnswers(s, func(e int64) int64 {
+		return func(e int64) int64 {
 			for ; at <= e; at++ { // positions ascend, so each edge is looked at once
 				for d.Graph.Indptr[v+1] <= at {
 					v++
@@ -69,10 +70,14 @@ func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 				return -1
 			}
 			return next - 1
-		}); err != nil {
+		}
+	}
+	if d.EdgeAnswers != nil {
+		if err := d.keepEdgeAnswers(s, inSubset()); err != nil {
 			return nil, err
 		}
 	}
+	d.keepEvents(s, inSubset())
 	for name, split := range d.Splits {
 		kept := []int32{}
 		for _, v := range split {

@@ -7,7 +7,7 @@ import (
 
 // WithGraph returns a dataset in memory with other edges between the same nodes: it shares features,
 // labels, splits and arrays with d, which must stay open. The graph has as many nodes as d, and its types if d
-// has features by type. Splits and targets of edges, which are at positions in d's graph, go, unless g is that graph. Metadata that says how d is
+// has features by type. Splits and targets of edges, and events, which are at positions in d's graph, go, unless g is that graph. Metadata that says how d is
 // stored or where it came from stays. The result is undirected if d is and g has the reverse of each edge.
 // Cost: for an undirected d one pass over the edges of g.
 func (d *Dataset) WithGraph(g *graphops.Graph) *Dataset {
@@ -17,16 +17,16 @@ func (d *Dataset) WithGraph(g *graphops.Graph) *Dataset {
 	r.Meta.Undirected = d.Meta.Undirected && g.Symmetric()
 	r.Meta.NumEdges, r.Meta.Weighted = g.NumEdges(), g.EdgeWeights != nil
 	if g == d.Graph {
-		r.EdgeSplits, r.EdgeRows, r.EdgeAnswers = d.EdgeSplits, d.EdgeRows, d.EdgeAnswers
+		r.EdgeSplits, r.EdgeRows, r.EdgeAnswers, r.Events = d.EdgeSplits, d.EdgeRows, d.EdgeAnswers, d.Events
 	} else {
-		r.Meta.EdgeAnswers = nil
+		r.Meta.EdgeAnswers, r.Meta.NumEvents = nil, 0
 	}
 	return r
 }
 
 // WithoutZeroWeights returns the dataset without its edges of weight 0, which nothing samples and nothing predicts
 // ([graphops.Graph.WithoutZeroWeights]), and their number: d itself if it has none. Otherwise the result is in memory, shares
-// what else d has, and is computed from it ([Dataset.ComputedFrom]); such edges leave the splits and targets of edges, too. A divided dataset
+// what else d has, and is computed from it ([Dataset.ComputedFrom]); such edges leave the splits and targets of edges and the events, too. A divided dataset
 // is returned as it is, because its parts have no such edges. It returns an error if the files cannot be read.
 func (d *Dataset) WithoutZeroWeights() (rest *Dataset, zeros int64, err error) {
 	if d == nil || d.Graph == nil || d.Meta.Parts != nil {
@@ -46,26 +46,33 @@ func (d *Dataset) WithoutZeroWeights() (rest *Dataset, zeros int64, err error) {
 			}
 			rest.EdgeSplits[name] = d.withoutZeros(at)
 		}
-		zeros, next := int64(0), int64(0) // before an edge; positions ascend
-		if err := d.keepEdgeAnswers(rest, func(e int64) int64 {
-			for ; next < e; next++ {
-				if d.Graph.EdgeWeights[next] == 0 {
-					zeros++
-				}
-			}
-			if d.Graph.EdgeWeights[e] == 0 {
-				return -1
-			}
-			return e - zeros
-		}); err != nil {
+		if err := d.keepEdgeAnswers(rest, d.numberWithoutZeros()); err != nil {
 			return err
 		}
+		d.keepEvents(rest, d.numberWithoutZeros())
 		if rest.EdgeAnswers != nil {
 			rest.describeEdges(&rest.Meta)
 		}
 		return nil
 	})
 	return rest, zeros, err
+}
+
+// numberWithoutZeros returns the function that gives an edge, asked in ascending order, its position among the edges with a weight,
+// -1 for one of weight 0.
+func (d *Dataset) numberWithoutZeros() func(e int64) int64 {
+	zeros, next := int64(0), int64(0) // before an edge
+	return func(e int64) int64 {
+		for ; next < e; next++ {
+			if d.Graph.EdgeWeights[next] == 0 {
+				zeros++
+			}
+		}
+		if d.Graph.EdgeWeights[e] == 0 {
+			return -1
+		}
+		return e - zeros
+	}
 }
 
 // withoutZeros returns the ascending positions of edges as those among the edges with a weight.

@@ -45,6 +45,34 @@ func write(t *testing.T, ds *dataset.Dataset, of []int32, o divided.Options) str
 	return dir
 }
 
+// Parts keep the edges of events with their times; that the events are no longer listed is a notice.
+func TestEventsAreDropped(t *testing.T) {
+	ds, of := planted(t)
+	times := make([]int64, ds.Edges())
+	for e := range times {
+		times[e] = int64(e % 7)
+	}
+	timed := *ds
+	timed.Graph, timed.Meta.TimeUnit = ds.Graph.WithEdgeData(nil, times), dataset.Seconds
+	for e, at := range times {
+		if at == 6 {
+			timed.Events = append(timed.Events, int64(e))
+		}
+	}
+	parts, err := dataset.Open(write(t, &timed, of, divided.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parts.Close()
+	notices := parts.Meta.Notices
+	if parts.Meta.NumEvents != 0 || parts.Events != nil || !slices.Equal(parts.Graph.EdgeTimes, times) && !parts.Meta.EdgeTimes || parts.Meta.TimeUnit != dataset.Seconds || len(notices) == 0 || notices[len(notices)-1].Count != int64(len(timed.Events)) {
+		t.Errorf("%+v", parts.Meta)
+	}
+	if err := parts.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // kinds returns datasets with each kind of features and labels.
 func kinds(t *testing.T) map[string]*dataset.Dataset {
 	plain, _ := planted(t)

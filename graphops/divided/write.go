@@ -11,6 +11,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
 )
@@ -28,6 +29,8 @@ type Options struct {
 
 // Write divides ds into a directory of parts: of is the part of each node, from 0 to parts-1. The
 // directory appears complete or not at all. Nothing is left when ctx ends.
+//
+// A dataset of events loses those as such, which a notice in the metadata says: the edges keep their times.
 //
 // It checks the dataset first ([dataset.Dataset.CheckOnce]). Memory: some dozen bytes per node, and the sparse features of one
 // part at a time. Dense features, and edges with all that they have, pass in pieces of 16 MiB, however large a part is.
@@ -52,6 +55,10 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 	ds, _, err := ds.WithoutZeroWeights()
 	if err != nil {
 		return fail(err)
+	}
+	if n := int64(len(ds.Events)); n > 0 {
+		ds = ds.WithoutEvents()
+		ds.Meta.Notices = append(slices.Clone(ds.Meta.Notices), notice.Notice{Kind: notice.Dropped, Where: ds.Name(), What: "events are not kept as such in parts: their edges and times are, and the order of events at one time is not", Count: n})
 	}
 	if err := ds.CheckOnce(ctx, dataset.CheckOnceOptions{}); err != nil {
 		return fail(err)
