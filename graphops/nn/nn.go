@@ -24,7 +24,7 @@
 // The package has the models [SAGE], [GCN], [GAT], [GATv2], [GIN] and [MLP], [GINE], [GatedGCN] and [PNA] for graphs whose edges have features, and [RGCN] and [HGT] for graphs with types. You can use their layers,
 // and [TransformerConv], [ResGatedConv], [GraphConv], [LayerNorm] and [BatchNorm], in your own models, with [Between] for the operations
 // between layers. Over graphs with types there are [RGCNConv], [HGTConv], [CompGCNConv], [PerRelation] and
-// [TypedInput]. [NewPooling] makes layers that make a row of each graph of its nodes' rows. Models of events in time have [GRUCell], [TimeEncoder] and TransformerConv.ForwardEdges.
+// [TypedInput]. [NewPooling] makes layers that make a row of each graph of its nodes' rows. Models of events in time have [GRUCell], [TimeEncoder], [Mixer] and TransformerConv.ForwardEdges.
 //
 // # Losses are pairs
 //

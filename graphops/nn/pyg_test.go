@@ -158,6 +158,7 @@ func pygModels() map[string]struct {
 	pool("attention pool", NewAttentionPool(NewPerceptron(5, 4, 1), NewPerceptron(5, 4, 3)), 0, 3, 3, 7, 8)
 	pool("attention pool by column", NewAttentionPool(NewLinear(5, 5, true), nil), 0, 3, 3, 7, 8)
 	pool("set2set", NewSet2Set(5, 3), 0, 3, 7, 8)
+	rows("mixer", NewMixer(4, 5, MixerOptions{}), false)
 	row := func(name string, l any, forward func(f *Fwd, h *Tensor) *Tensor) {
 		m[name] = entry{l, func(f *Fwd, _ *graphops.Graph, h *Tensor) *Tensor { return forward(f, h) }, false, false}
 	}

@@ -163,6 +163,26 @@ case("gru cell, from zeros", torch.nn.GRUCell(IN, OUT), lambda m, h: m(h))
 case("time encoder", TimeEncoder(OUT), lambda m, h: m(h[:, 1] * 64))
 
 
+class Mixer(torch.nn.Module):
+    """A layer of GraphMixer's MLP-Mixer, as DyGLib arranges and names it."""
+
+    def __init__(self, slots, cols):
+        super().__init__()
+        feed = lambda n, wide: torch.nn.ModuleDict({"ffn": torch.nn.Sequential(
+            torch.nn.Linear(n, wide), torch.nn.GELU(), torch.nn.Dropout(0.0), torch.nn.Linear(wide, n))})
+        self.token_norm, self.token_feedforward = torch.nn.LayerNorm(slots), feed(slots, slots // 2)
+        self.channel_norm, self.channel_feedforward = torch.nn.LayerNorm(cols), feed(cols, 4 * cols)
+
+    def forward(self, h):
+        x = h.view(-1, self.token_norm.weight.numel(), h.shape[1])
+        x = x + self.token_feedforward["ffn"](self.token_norm(x.transpose(1, 2))).transpose(1, 2)
+        x = x + self.channel_feedforward["ffn"](self.channel_norm(x))
+        return x.reshape(h.shape)
+
+
+case("mixer", Mixer(4, IN), lambda m, h: m(h))
+
+
 class VirtualNode(torch.nn.Module):
     """The virtual node of the Open Graph Benchmark's networks, around layers that change nothing."""
 
