@@ -193,7 +193,7 @@ func (g *Graph) WithEdgeData(x *EdgeFeatures, times []int64) *Graph {
 	if times != nil && int64(len(times)) != g.NumEdges() {
 		panic(fmt.Sprintf("graphops: WithEdgeData: %d times for %d edges", len(times), len(g.Indices)))
 	}
-	return &Graph{Indptr: g.Indptr, Indices: g.Indices, EdgeWeights: g.EdgeWeights, EdgeFeatures: x, EdgeTimes: times, EdgeTypes: g.EdgeTypes, Schema: g.Schema, looped: g.looped, zeros: &zeroWeights{}}
+	return &Graph{Indptr: g.Indptr, Indices: g.Indices, EdgeWeights: g.EdgeWeights, EdgeFeatures: x, EdgeTimes: times, EdgeTypes: g.EdgeTypes, Schema: g.Schema, looped: g.looped, zeros: &zeroWeights{}, byTime: &timeOrders{}}
 }
 
 // EdgeFeatureCols is the number of features of each edge of the block's graph; 0 if they have none

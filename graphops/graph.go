@@ -42,6 +42,7 @@ type Graph struct {
 	looped *loopedDegrees // created by WithEdgeWeights
 	loops  int32          // accessed atomically; see withoutLoops
 	zeros  *zeroWeights   // created where looped is
+	byTime *timeOrders    // created where times or types are set
 }
 
 // NumNodes is the number of nodes.

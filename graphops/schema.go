@@ -268,7 +268,7 @@ func (g *Graph) WithTypes(s *Schema, types []uint16) (*Graph, error) {
 	}
 	h := &Graph{
 		Indptr: g.Indptr, Indices: g.Indices, EdgeWeights: g.EdgeWeights, EdgeFeatures: g.EdgeFeatures, EdgeTimes: g.EdgeTimes,
-		EdgeTypes: types, Schema: s, looped: g.looped, zeros: &zeroWeights{},
+		EdgeTypes: types, Schema: s, looped: g.looped, zeros: &zeroWeights{}, byTime: &timeOrders{},
 	}
 	if err := h.ValidateTypes(0, h.NumNodes()); err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func (g *Graph) Subgraph(ids []int32) *Graph {
 
 // withDataOf returns r with the weights, features, times and types that g's edges at these positions have.
 func (r *Graph) withDataOf(g *Graph, at []int64, threads int) *Graph {
-	r = &Graph{Indptr: r.Indptr, Indices: r.Indices, EdgeTimes: selected(g.EdgeTimes, at, threads), EdgeTypes: selected(g.EdgeTypes, at, threads), Schema: g.Schema}
+	r = &Graph{Indptr: r.Indptr, Indices: r.Indices, EdgeTimes: selected(g.EdgeTimes, at, threads), EdgeTypes: selected(g.EdgeTypes, at, threads), Schema: g.Schema, byTime: &timeOrders{}}
 	if x := g.EdgeFeatures; x != nil {
 		r.EdgeFeatures = x.newLike(int64(len(at)))
 		parallel.For(threads, len(at), edgeGrain, func(lo, hi int) {

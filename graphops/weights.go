@@ -16,7 +16,7 @@ func (g *Graph) WithEdgeWeights(w []float32) *Graph {
 	if w != nil && len(w) != len(g.Indices) {
 		panic(fmt.Sprintf("graphops: WithEdgeWeights: %d weights for %d edges", len(w), len(g.Indices)))
 	}
-	return &Graph{Indptr: g.Indptr, Indices: g.Indices, EdgeWeights: w, EdgeFeatures: g.EdgeFeatures, EdgeTimes: g.EdgeTimes, EdgeTypes: g.EdgeTypes, Schema: g.Schema, looped: &loopedDegrees{}, zeros: &zeroWeights{}}
+	return &Graph{Indptr: g.Indptr, Indices: g.Indices, EdgeWeights: w, EdgeFeatures: g.EdgeFeatures, EdgeTimes: g.EdgeTimes, EdgeTypes: g.EdgeTypes, Schema: g.Schema, looped: &loopedDegrees{}, zeros: &zeroWeights{}, byTime: g.byTime}
 }
 
 // Weight is the weight of the edge at CSC position e.
