@@ -39,8 +39,8 @@ type finder interface {
 	warm(v *vec, i, rows int)
 }
 
-// fitEdges fits the features of edges, to all rows. first is the number of features of the tables before.
-func fitEdges(ctx context.Context, t *Table, tab *table, first int, o *Options, missing *columns.Missing) error {
+// fitEdges fits the features of edges, to all rows or, if keep is not nil, to those that it keeps. first is the number of features of the tables before.
+func fitEdges(ctx context.Context, t *Table, tab *table, first int, o *Options, missing *columns.Missing, keep func(row int) bool) error {
 	at, want := places(t, tab)
 	fits := make([]*fitter, len(t.Columns))
 	some := false
@@ -55,15 +55,20 @@ func fitEdges(ctx context.Context, t *Table, tab *table, first int, o *Options, 
 	if !some {
 		return nil
 	}
+	rows := 0
 	err := tab.each(ctx, want, func(b *batch) error {
 		if err := t.conform(b, at, missing); err != nil {
 			return err
 		}
+		defer func() { rows += b.n }()
 		for c, f := range fits {
 			if f == nil {
 				continue
 			}
 			for i := range b.n {
+				if keep != nil && !keep(rows+i) {
+					continue
+				}
 				if err := f.add(b, &b.cols[at[c]], i); err != nil {
 					return err
 				}
@@ -291,7 +296,7 @@ func (r *Recipe) graphOf(counts []int, all []*edges, threads int) (*graphops.Gra
 		}
 		e.to, e.weights, e.times, e.x = nil, nil, nil, nil
 	}
-	if r.rows = nil; r.predicts() {
+	if r.rows = nil; r.predicts() || r.Events {
 		r.rows = r.number(all, src, dst, data.Times)
 		data.Times = r.rows.numbers
 	}

@@ -95,6 +95,11 @@ func (r *Recipe) putEdgeTargets(d *dataset.Dataset, o *Options) error {
 	}
 	var at []int64
 	d.Graph, at = dataset.FromRowNumbers(d.Graph, n.src, n.dst, n.numbers, n.times)
+	r.putEvents(d, at, n.numbers, o)
+	if !r.predicts() {
+		d.Describe()
+		return nil
+	}
 	own := make([]int64, len(n.rows))
 	for i, row := range n.rows {
 		own[i] = at[row]
@@ -122,6 +127,10 @@ func (r *Recipe) putEdgeTargets(d *dataset.Dataset, o *Options) error {
 			}
 			slices.Sort(ids)
 			d.EdgeAnswers.Splits[name] = ids
+		}
+	case known > 0 && r.Events && o.Split == "":
+		if err := splitEvents(d, o); err != nil {
+			return err
 		}
 	case known > 0:
 		how := o.Split

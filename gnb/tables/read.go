@@ -29,6 +29,8 @@ type source struct {
 	name  string // in front of a column's name
 	edges bool
 	many  bool // the dataset has many graphs
+	// events says that the rows are events.
+	events bool
 	// graphs says that it is the table of graphs, and byName is the column whose name says that it has their ids.
 	graphs bool
 	byName string
@@ -63,7 +65,7 @@ func (f *Files) open(o *Options) (nodes, edges []*source, err error) {
 		nodes = append(nodes, s)
 	}
 	for _, e := range f.Edges {
-		s := &source{edges: true, many: many}
+		s := &source{edges: true, many: many, events: f.Events}
 		if e.Relation != "" || e.Source != "" || e.Target != "" {
 			s.kind.Relation = &graphops.Relation{Src: e.Source, Name: e.Relation, Dst: e.Target}
 		}
@@ -146,6 +148,10 @@ func (s *source) decide(o *Options) error {
 	predicts := s.edges && given[Predict] > 0
 	for i, name := range names {
 		kind := o.correction(s.name, name)
+		if s.events && kind == "" {
+			kind = s.eventKind(i, o)
+			predicts = predicts || kind == Predict
+		}
 		if predicts && kind == "" && strings.EqualFold(name, string(Split)) {
 			kind = Split
 		}
@@ -188,6 +194,11 @@ func (s *source) decide(o *Options) error {
 	if err := s.ends(cols); err != nil {
 		return err
 	}
+	if s.events {
+		if err := s.eventTime(cols); err != nil {
+			return err
+		}
+	}
 	for i := range cols {
 		if err := s.settle(&cols[i], &s.profs[i], o); err != nil {
 			return err
@@ -225,7 +236,7 @@ func (s *source) settle(c *Column, p *profile, o *Options) (err error) {
 	switch {
 	case c.Kind == "" && layout != "":
 		c.Kind, c.Why = Date, "as given"
-	case c.Kind == "" && s.edges && !s.many:
+	case c.Kind == "" && s.edges && !s.many && !s.events:
 		kind, why, err := p.guess(where, o.oneHot())
 		if err != nil {
 			why = "values of several kinds"
@@ -329,10 +340,10 @@ func Look(ctx context.Context, f Files, o Options) (*Recipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return look(ctx, graphs, nodes, edges, &o)
+	return look(ctx, &f, graphs, nodes, edges, &o)
 }
 
-func look(ctx context.Context, graphs *source, nodes, edges []*source, o *Options) (*Recipe, error) {
+func look(ctx context.Context, f *Files, graphs *source, nodes, edges []*source, o *Options) (*Recipe, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -343,7 +354,7 @@ func look(ctx context.Context, graphs *source, nodes, edges []*source, o *Option
 	if err := o.checkKinds(all); err != nil {
 		return nil, err
 	}
-	r := &Recipe{Version: RecipeVersion, Missing: o.Missing, Present: o.Present, Fit: o.fit(), Undirected: o.Undirected, Reverses: o.Reverses, Seed: o.Seed, Encode: o.Encode}
+	r := &Recipe{Version: RecipeVersion, Missing: o.Missing, Present: o.Present, Fit: o.fit(), Undirected: o.Undirected, Reverses: o.Reverses, Seed: o.Seed, Encode: o.Encode, Events: f.Events}
 	missing := r.missing()
 	if graphs != nil {
 		if err := graphs.profile(ctx, o, missing); err != nil {
@@ -362,6 +373,11 @@ func look(ctx context.Context, graphs *source, nodes, edges []*source, o *Option
 			return nil, err
 		}
 		r.Edges = append(r.Edges, s.kind)
+	}
+	if f.Events && len(nodes) == 0 {
+		if err := r.addEnds(edges, f.Bipartite); err != nil {
+			return nil, err
+		}
 	}
 	return r, r.graphColumn(nodes, edges)
 }
@@ -396,15 +412,23 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	if err != nil {
 		return nil, err
 	}
-	if len(sources) == 0 || len(edgeSources) == 0 {
+	switch {
+	case f.Events && f.Graphs != "":
+		return nil, fault("the tables are of events and of many graphs; a graph of events is one graph")
+	case f.Bipartite && (!f.Events || len(f.Nodes) > 0 || len(f.Edges) != 1):
+		return nil, fault("Bipartite (--bipartite) is for one table of events without tables of nodes; name types in the names of the files, events.SOURCE.RELATION.TARGET")
+	case len(sources) == 0 && !f.Events || len(edgeSources) == 0:
 		return nil, fault("there are %d tables of nodes and %d of edges; a graph needs one of each", len(sources), len(edgeSources))
 	}
 	r := o.Recipe
 	if r == nil {
-		if r, err = look(ctx, graphSource, sources, edgeSources, &o); err != nil {
+		if r, err = look(ctx, &f, graphSource, sources, edgeSources, &o); err != nil {
 			return nil, err
 		}
 	} else {
+		if r.Events != f.Events || r.Ends != (f.Events && len(sources) == 0) {
+			return nil, fault("the recipe is of events, or of events without tables of nodes, and the tables are not, or the other way round; read both in the same way")
+		}
 		if err := r.match(sources, edgeSources, &o); err != nil {
 			return nil, err
 		}
@@ -427,6 +451,11 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	}
 	missing := r.missing()
 	all := make([]*nodes, len(sources))
+	if r.Ends {
+		if all, err = r.readEnds(ctx, edgeSources, missing); err != nil {
+			return nil, err
+		}
+	}
 	var of *within
 	if graphSource != nil {
 		of = &within{local: r.Nodes[0].Local}
@@ -463,6 +492,12 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	if err != nil {
 		return nil, err
 	}
+	if r.Events {
+		if err := r.settleTimes(list, &o); err != nil {
+			return nil, err
+		}
+		r.sayOneKind(list, &o)
+	}
 	if !o.Quiet {
 		fmt.Print(r)
 	}
@@ -486,8 +521,21 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 func (r *Recipe) readEdges(ctx context.Context, sources []*source, all []*nodes, o *Options, missing *columns.Missing) ([]*edges, error) {
 	if o.Recipe == nil {
 		width := 0
+		var trains []func(row int) bool
+		if r.Events && !o.fitAll() && slices.ContainsFunc(r.Edges, func(t Table) bool {
+			return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Kind.feature() })
+		}) {
+			var err error
+			if trains, err = r.trainRows(ctx, sources, missing); err != nil {
+				return nil, err
+			}
+		}
 		for i, s := range sources {
-			if err := fitEdges(ctx, &r.Edges[i], s.table, width, o, missing); err != nil {
+			var keep func(row int) bool
+			if trains != nil {
+				keep = trains[i]
+			}
+			if err := fitEdges(ctx, &r.Edges[i], s.table, width, o, missing, keep); err != nil {
 				return nil, err
 			}
 			width += r.Edges[i].Width
@@ -521,7 +569,7 @@ func (r *Recipe) nodeTable(name string) int {
 
 // match returns an error unless the tables have the columns that a recipe needs.
 func (r *Recipe) match(nodes, edges []*source, o *Options) error {
-	if len(nodes) != len(r.Nodes) || len(edges) != len(r.Edges) {
+	if len(nodes) != len(r.Nodes) && !r.Ends || len(edges) != len(r.Edges) {
 		return fault("there are %d tables of nodes and %d of edges, and the recipe has %d and %d", len(nodes), len(edges), len(r.Nodes), len(r.Edges))
 	}
 	for i, s := range nodes {
@@ -533,6 +581,9 @@ func (r *Recipe) match(nodes, edges []*source, o *Options) error {
 		}
 	}
 	for i, s := range edges {
+		if r.Ends && len(edges) == 1 && s.kind.Relation == nil {
+			s.kind.Relation = r.Edges[i].Relation
+		}
 		a, b := s.kind.Relation, r.Edges[i].Relation
 		if (a == nil) != (b == nil) || a != nil && *a != *b {
 			return fault("%s has edges of another relation than the recipe has there", s.table.path)

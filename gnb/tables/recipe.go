@@ -52,13 +52,18 @@ type Recipe struct {
 	Undirected bool   `json:"undirected,omitempty"`
 	Reverses   bool   `json:"reverses,omitempty"`
 	Seed       uint64 `json:"seed,omitempty"`
+	// Events says that the rows of tables of edges are events, and Ends that the nodes are their ends, without tables of their own.
+	// TimeUnit is the unit of the events' times since 1970, "" if they are in none.
+	Events   bool   `json:"events,omitempty"`
+	Ends     bool   `json:"ends,omitempty"`
+	TimeUnit string `json:"time_unit,omitempty"`
 	// Copies is the checksum of [CopiesFile]; "" if the dataset has no merged edges with weights or features.
 	Copies string `json:"copies,omitempty"`
 	// Sum is the checksum of the rest.
 	Sum string `json:"sum"`
 
 	merged *copies      // to be written
-	rows   *edgeAnswers // of edges with numbers to predict, until the dataset has them
+	rows   *edgeAnswers // of events and of edges with numbers to predict, until the dataset has them
 }
 
 // Table is the recipe of one table.
@@ -319,6 +324,14 @@ func (r *Recipe) check() error {
 		if len(r.Nodes) > 1 || len(r.Edges) > 1 || r.Nodes[0].column(Graph) == nil {
 			return errors.New("it has a table of graphs, and not one table of nodes with the column of their graphs")
 		}
+	}
+	for i := range r.Edges {
+		if r.Events && r.Edges[i].column(Time) == nil {
+			return fmt.Errorf("the table of events %s has no column of times", r.Edges[i].name(true))
+		}
+	}
+	if !knownUnit(r.TimeUnit) || r.Ends && !r.Events {
+		return fmt.Errorf("it has the unit %s of times, and nodes of events without events", shown(r.TimeUnit))
 	}
 	first := 0 // of edges, which share one width
 	for k, t := range slices.Concat(r.Nodes, r.Edges) {

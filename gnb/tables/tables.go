@@ -36,6 +36,13 @@
 // say so. An empty cell is unknown. Then each row is an edge of its own, and equal ones are not merged. A column named split, or of
 // kind split, divides the edges; without one, 80 % are train, 10 % val and 10 % test.
 //
+// # Events
+//
+// With Files.Events each row of the tables of edges is an event that happened at its time, and stays one of its own. Other columns
+// become features of events, fitted to the events of training: those until the quantile 0.7 of all times, as
+// [temporal.SplitTimes] divides them. A column named label is a number to predict. Tables of nodes may be missing. Notices say in which
+// unit and zone times are read, and how many events were out of order, are equal to others, before 1970 or in the future.
+//
 // # Splits
 //
 // Without a column of splits, labelled nodes are divided into train (60 %), val (20 %) and test (20 %) by the seed and
@@ -85,6 +92,13 @@ type Files struct {
 	// Graphs is the path of a table of graphs, if the dataset is to have many; "" if it is one graph. Its rows have an id and
 	// what is known of a graph: labels, numbers to predict, splits, features. The nodes then have a column of kind [Graph].
 	Graphs string
+	// Events says that each row of the tables of edges is an event: an edge that happened at its time, which is not merged with an
+	// equal one. The dataset then has the order of the events ([dataset.Dataset.Events]). Tables of nodes may be missing: nodes are
+	// then the ends of events, in the order in which the tables have them.
+	Events bool
+	// Bipartite says that the sources and the targets of the only table of events are ids of two kinds of nodes, even where they are
+	// equal. Their types have the names of the two columns.
+	Bipartite bool
 }
 
 // Nodes is a table of nodes: a file, or a folder of files.
@@ -122,10 +136,12 @@ func (f *Files) describe() string {
 var endings = []string{".gz", ".bz2", ".xz", ".csv", ".tsv", ".parquet", ".arrow", ".feather", ".ipc"}
 
 // Folder finds the tables of a folder: nodes.csv and edges.csv, or nodes.TYPE.csv and edges.SOURCE.RELATION.TARGET.csv
-// for a graph with types of nodes. A table graphs.csv makes it a dataset of many graphs. The endings .tsv, .parquet, .arrow, .feather and .ipc do as well, those of compressed
+// for a graph with types of nodes. A table graphs.csv makes it a dataset of many graphs. Tables named events.csv or
+// events.SOURCE.RELATION.TARGET.csv, instead of edges, have events, and need no tables of nodes. The endings .tsv, .parquet, .arrow, .feather and .ipc do as well, those of compressed
 // text, and folders without an ending. Types and relations are in alphabetical order.
 func Folder(dir string) (Files, error) {
 	var f Files
+	plain := false // it has a table of edges that are no events
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return f, fault("%w", err)
@@ -144,19 +160,27 @@ func Folder(dir string) (Files, error) {
 			}
 		case "nodes":
 			f.Nodes = append(f.Nodes, Nodes{Type: rest, Path: path})
-		case "edges":
+		case "edges", "events":
+			if kind == "events" {
+				f.Events = true
+			} else {
+				plain = true
+			}
 			edges := Edges{Path: path}
 			if rest != "" {
 				first, last := strings.IndexByte(rest, '.'), strings.LastIndexByte(rest, '.')
 				if first <= 0 || first == last || last == len(rest)-1 {
-					return f, fault("%s: its name is not edges.SOURCE.RELATION.TARGET, with two types of nodes and the relation's name between them", path)
+					return f, fault("%s: its name is not %s.SOURCE.RELATION.TARGET, with two types of nodes and the relation's name between them", path, kind)
 				}
 				edges.Source, edges.Relation, edges.Target = rest[:first], rest[first+1:last], rest[last+1:]
 			}
 			f.Edges = append(f.Edges, edges)
 		}
 	}
-	if len(f.Nodes) == 0 || len(f.Edges) == 0 {
+	switch {
+	case f.Events && plain:
+		return f, fault("%s has tables of events and of edges; all rows are events, or none is: rename the tables of one kind", dir)
+	case len(f.Nodes) == 0 && !f.Events || len(f.Edges) == 0:
 		return f, fault("%s has %d tables of nodes and %d of edges; it needs nodes and edges with an ending such as .csv or .parquet, or nodes.TYPE and edges.SOURCE.RELATION.TARGET", dir, len(f.Nodes), len(f.Edges))
 	}
 	slices.SortFunc(f.Nodes, func(a, b Nodes) int { return strings.Compare(a.Type, b.Type) })
@@ -177,7 +201,8 @@ type Options struct {
 	// Layouts says how the dates of a column are written, in the notation of package time, such as "02/01/2006" for day,
 	// month and year. Columns that it does not name are read in the common layouts.
 	Layouts map[string]string
-	// TimeUnit is the unit of the edges' times that are dates: s, ms, us or ns since 1970. "" means the coarsest unit that
+	// TimeUnit is the unit of the edges' times that are dates: s, ms, us or ns since 1970. Of events whose times are plain numbers it is
+	// the unit of these. "" means the coarsest unit that
 	// has all of them; with a coarser one, times are rounded down. The recipe keeps the unit, to which [Append] converts.
 	TimeUnit string
 	// Missing are further words that mean a missing value, besides those of pandas, such as "", NA, NaN and null.

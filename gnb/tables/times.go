@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/graphnb/graphnb/graphops/dataset/columns"
@@ -161,6 +162,10 @@ func (c *Column) edgeTime(b *batch, v *vec, i int, missing *columns.Missing) (in
 	case err != nil:
 		return 0, fault("%s: the time is %s: %w", b.at(i), v.value(i), err)
 	case k.text:
+		// Python writes whole numbers of floating point as 36.0.
+		if x, err := strconv.ParseFloat(k.word, 64); err == nil && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+			return int64(x), nil
+		}
 		return 0, fault("%s: the time is %s; it is a whole number of 64 bits, or a date", b.at(i), shown(v.value(i)))
 	}
 	return k.num, nil

@@ -27,12 +27,13 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-const aboutTables = "a folder of tables in CSV, Parquet or Arrow, nodes and edges or nodes.TYPE and edges.SOURCE.RELATION.TARGET, with text, categories, dates and missing values"
+const aboutTables = "a folder of tables in CSV, Parquet or Arrow, nodes and edges or nodes.TYPE and edges.SOURCE.RELATION.TARGET, with text, categories, dates and missing values; or a table of events with a source, a target and a time in each row"
 
 // tableFlags are the flags of tables.
 type tableFlags struct {
 	kinds, layouts, unit, missing, fit, recipe string
 	replace                                    bool
+	events, bipartite                          bool
 }
 
 func newTableFlags(fs *flag.FlagSet) *tableFlags {
@@ -44,10 +45,12 @@ func newTableFlags(fs *flag.FlagSet) *tableFlags {
 	fs.StringVar(&t.fit, "fit", "", "`nodes` that tables' recipe is fitted to, train or all")
 	fs.StringVar(&t.recipe, "recipe", "", "`dataset` whose recipe encodes the tables")
 	fs.BoolVar(&t.replace, "replace", false, "replace a dataset that was made of tables")
+	fs.BoolVar(&t.events, "events", false, "read rows as events, each an edge of its own")
+	fs.BoolVar(&t.bipartite, "bipartite", false, "events join two kinds of nodes (implies --events)")
 	return t
 }
 
-var tableFlagNames = []string{"kinds", "date-layout", "time-unit", "missing", "fit", "recipe", "replace"}
+var tableFlagNames = []string{"kinds", "date-layout", "time-unit", "missing", "fit", "recipe", "replace", "events", "bipartite"}
 
 // chosen reports whether SRC is read as tables: by --format, by a flag of tables, or because it has files that only they
 // can be.
@@ -60,14 +63,14 @@ func (t *tableFlags) chosen(fs *flag.FlagSet, format, src string) bool {
 		is := slices.Contains(tableFlagNames, f.Name)
 		any, own = any || is, own || is && f.Name != "kinds" && f.Name != "missing" // other formats have these too
 	})
-	if own {
+	if own || tables.IsEvents(src) {
 		return true
 	}
 	files, err := tables.Folder(src)
 	if err != nil {
 		return false
 	}
-	if any || files.Graphs != "" {
+	if any || files.Graphs != "" || files.Events {
 		return true
 	}
 	for _, n := range files.Nodes {
@@ -132,9 +135,12 @@ func (t *tableFlags) convert(ctx context.Context, fs *flag.FlagSet, src, dst str
 	if err != nil {
 		return err
 	}
-	files, err := tables.Folder(src)
+	files, found, err := t.files(src)
 	if err != nil {
 		return err
+	}
+	if found {
+		out.Logf("gnb data: %s", notice.Notice{Kind: notice.Guessed, Where: filepath.Base(src), What: "its rows are events, because a column has times by its name; the result is a graph of events", Option: "--format edgelist reads edges"})
 	}
 	o := tables.Options{Name: c.Name, Kinds: map[string]tables.Kind{}, Layouts: layouts, TimeUnit: t.unit, Present: c.Present, Decimal: c.Decimal, ManyClasses: c.ManyClasses, Fit: t.fit, Undirected: c.Undirected, Reverses: changes.Reverses, Seed: c.Seed, Threads: c.Threads, Encode: c.Encode, Split: c.Split, Replace: t.replace, Quiet: true}
 	for name, kind := range kinds {
@@ -152,6 +158,20 @@ func (t *tableFlags) convert(ctx context.Context, fs *flag.FlagSet, src, dst str
 		o.Notice, o.Progress = said, report
 		return tables.Read(ctx, dst, files, o)
 	})
+}
+
+// files returns the tables at src: those of a folder, or the only table of events. found says that no flag names it one.
+func (t *tableFlags) files(src string) (f tables.Files, found bool, err error) {
+	events := t.events || t.bipartite
+	f, err = tables.Folder(src)
+	switch {
+	case err == nil:
+		f.Events, f.Bipartite = f.Events || events, t.bipartite
+		return f, false, nil
+	case events || tables.IsEvents(src):
+		return tables.Files{Edges: []tables.Edges{{Path: src}}, Events: true, Bipartite: t.bipartite}, !events, nil
+	}
+	return f, false, err
 }
 
 // writeTables runs a conversion of tables and prints its result, and the recipe if show is set.
@@ -174,7 +194,7 @@ func writeTables(dst string, show bool, out *cli.Output, run func(said func(noti
 	if err != nil {
 		return err
 	}
-	stats := convert.Stats{Format: "tables", Name: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), Features: ds.FeatureDim(), Classes: ds.Classes(), Targets: ds.TargetDim(), EdgeFeatures: ds.EdgeFeatureDim(), EdgeTimes: ds.HasEdgeTimes(), PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(), Notices: said.Done()}
+	stats := convert.Stats{Format: "tables", Name: ds.Name(), Nodes: ds.Nodes(), Edges: ds.Edges(), Features: ds.FeatureDim(), Classes: ds.Classes(), Targets: ds.TargetDim(), EdgeFeatures: ds.EdgeFeatureDim(), EdgeTimes: ds.HasEdgeTimes(), Events: ds.Meta.NumEvents, PeakRSSBytes: machine.PeakRSS(), Seconds: time.Since(start).Seconds(), Notices: said.Done()}
 	if s := ds.Schema(); s != nil {
 		stats.Relations = len(s.Relations)
 	}

@@ -222,6 +222,8 @@ type Stats struct {
 	// EdgeFeatures is the number of features of an edge.
 	EdgeFeatures int  `json:"edge_features,omitempty"`
 	EdgeTimes    bool `json:"edge_times,omitempty"`
+	// Events is the number of edges that are events.
+	Events int64 `json:"events,omitempty"`
 	// Relations is the number of relations of the edges, if they have types.
 	Relations int `json:"relations,omitempty"`
 	// TypesWithFeatures is the number of node types with features of their own.
@@ -245,6 +247,9 @@ func (s Stats) String() string {
 	}
 	if s.EdgeTimes {
 		edges += " with times"
+	}
+	if s.Events > 0 {
+		edges += fmt.Sprintf(", %d of them events", s.Events)
 	}
 	features := fmt.Sprintf("%d features", s.Features)
 	if s.TypesWithFeatures > 0 {
