@@ -62,9 +62,9 @@ func New(nodes int, src, dst []int32, time []int64) (*Events, error) {
 	return e, nil
 }
 
-// Of returns the events of a dataset: its edges in the order of their times, equal times by position. It returns an error for a dataset
-// whose edges have no times, that has no whole graph here, or that has each edge in both directions, so that each event
-// would be there twice.
+// Of returns the events of a dataset in their own order ([dataset.Dataset.Events]). If the dataset lists none, they are its edges in the
+// order of their times, equal times by position. It returns an error for a dataset whose edges have no times, that has no whole graph
+// here, or that lists no events and has each edge in both directions, so that each event would be there twice.
 func Of(ds *dataset.Dataset) (*Events, error) {
 	g := ds.Graph
 	switch {
@@ -72,6 +72,8 @@ func Of(ds *dataset.Dataset) (*Events, error) {
 		return nil, fmt.Errorf("temporal: the events of %s are in parts or at servers; take the undivided dataset", ds.Name())
 	case g.EdgeTimes == nil:
 		return nil, fmt.Errorf("temporal: the edges of %s have no times, so they are no events; convert the data with its column of times", ds.Name())
+	case ds.Events != nil:
+		return eventsAt(g, ds.Events)
 	case g.NumEdges() >= math.MaxInt32/2:
 		return nil, fmt.Errorf("temporal: %s has %d edges, and at most %d events are numbered", ds.Name(), g.NumEdges(), math.MaxInt32/2-1)
 	case bothWays(g):
@@ -82,6 +84,11 @@ func Of(ds *dataset.Dataset) (*Events, error) {
 		at[i] = int64(i)
 	}
 	slices.SortStableFunc(at, func(a, b int64) int { return cmp.Compare(g.EdgeTimes[a], g.EdgeTimes[b]) })
+	return eventsAt(g, at)
+}
+
+// eventsAt returns the events whose edges are at these positions of a graph, in this order.
+func eventsAt(g *graphops.Graph, at []int64) (*Events, error) {
 	src, dst, _ := g.EdgesAt(at)
 	time := make([]int64, len(at))
 	for i, e := range at {
