@@ -202,7 +202,7 @@ func (o *ownRows) Find(nodes []int32, out []sample.Place) int {
 
 // Arrays implements [sample.Rows].
 func (o *ownRows) Arrays() []sample.RowArray {
-	return []sample.RowArray{{Sources: o.g.Indices, Edges: &o.edges}}
+	return []sample.RowArray{{Sources: o.g.Indices, Edges: &o.edges, TimeOrder: o.g.TimeOrder}}
 }
 
 // draw returns the edges of a step and the negatives of all of them. Collective, in the goroutine that samples.

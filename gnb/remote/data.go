@@ -363,7 +363,7 @@ func (c *Client) Division(ctx context.Context) (sample.Division, error) {
 
 // hop asks a server for a hop, in as many requests as its limits need.
 func (c *Client) hop(ctx context.Context, owner int, q *sample.HopRequest, in []int32, r *sample.HopReply) error {
-	*r = sample.HopReply{Counts: r.Counts[:0], First: r.First[:0], Sources: r.Sources[:0], Offsets: r.Offsets[:0], Edges: r.Edges}
+	*r = sample.HopReply{Counts: r.Counts[:0], First: r.First[:0], Sources: r.Sources[:0], Offsets: r.Offsets[:0], Edges: r.Edges, Hidden: r.Hidden[:0]}
 	r.Edges.SetLen(c.hello.Edges, 0)
 	at := c.able(owner)
 	atOnce := c.hello.Limits.Nodes // a server takes requests of 4 bytes for each, and about 1 kB
@@ -385,7 +385,7 @@ func (c *Client) hop(ctx context.Context, owner int, q *sample.HopRequest, in []
 		}
 		part := q.Part(from, from+n)
 		from += n
-		most := 1<<10 + 12*n + edges*(8+c.hello.Edges.Bytes())
+		most := 1<<10 + 16*n + edges*(8+c.hello.Edges.Bytes())
 		var b []byte
 		var one sample.HopReply
 		err := c.do(ctx, request{
@@ -427,6 +427,7 @@ func (c *Client) hop(ctx context.Context, owner int, q *sample.HopRequest, in []
 		r.Counts, r.First = append(r.Counts, one.Counts...), append(r.First, one.First...)
 		r.Sources, r.Offsets = append(r.Sources, one.Sources...), append(r.Offsets, one.Offsets...)
 		r.Edges.Append(one.Edges)
+		r.Hidden = append(r.Hidden, one.Hidden...)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (r *rows) Arrays() []sample.RowArray {
 	all := make([]sample.RowArray, len(r.parts))
 	for i, p := range r.parts {
 		if p != nil {
-			all[i] = sample.RowArray{Sources: p.Graph.Indices, IDs: p.ds.Arrays[arrayNodes].I32, Edges: &r.edges[i]}
+			all[i] = sample.RowArray{Sources: p.Graph.Indices, IDs: p.ds.Arrays[arrayNodes].I32, Edges: &r.edges[i], TimeOrder: p.Graph.TimeOrder}
 		}
 	}
 	return all

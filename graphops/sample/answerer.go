@@ -30,6 +30,9 @@ type Answerer struct {
 	picker  Picker
 	trees   trees      // of the request
 	arrays  []RowArray // of rows
+	orders  [][]int32  // by array, of a request of seeds with times: see RowArray.TimeOrder
+	sorts   bool       // rows of the request are sorted one by one
+	byType  bool       // rows are ordered by types first
 	found   []Place    // by node of the request
 	ends    []int64
 	chunks  []answerChunk
@@ -48,6 +51,9 @@ type AnswererOptions struct {
 	// MaxEdges is the largest number of edges of an answer; 0 means that there is no limit. A request
 	// for more is a [*LimitError], and is refused before memory is allocated.
 	MaxEdges int
+	// NodeTimes are the times of all nodes, for requests of seeds that see nodes from their times on (AsOf.NodeTimes). A request
+	// then reads, and sorts, all in-edges of a node.
+	NodeTimes []int64
 }
 
 // LimitError is the refusal of a request whose answer would be larger than an [Answerer] may give.
@@ -67,6 +73,7 @@ type answerScratch struct {
 	hop   Hop
 	lanes lanes
 	nbrs  []int32
+	known []int64
 	out   []int32
 	rows  [grain]inEdges
 	pos   []int64
@@ -122,14 +129,20 @@ func (a *Answerer) Answer(q *HopRequest, r *HopReply) error {
 		a.picker, a.asker.name = picked, "sample.Labor"
 	}
 	a.h.enter(&Hop{Index: q.Hop, seed: q.Seed, epoch: q.Epoch, step: q.Step, c3: philox.C3(philox.Purpose(q.Purpose), q.Hop, q.Epoch)})
-	a.trees.plant(&Config{Disjoint: q.Seeds.Len() > 0, Seed: q.Seed}, q.Seeds)
+	a.trees.plant(&Config{Disjoint: q.Seeds.Len() > 0, Seed: q.Seed, AsOf: q.AsOf}, q.Seeds)
 	for i, tree := range q.Trees {
 		if uint(tree) >= uint(len(a.trees.roots)) {
 			return fmt.Errorf("sample: a request has node %d in tree %d, but it has the trees of %d seeds", q.Nodes[i], tree, len(a.trees.roots))
 		}
 	}
-	if q.Seeds.Times != nil && !a.shape.Times {
-		return errors.New("sample: a request has seeds with times, but the edges here have none")
+	r.Hidden = r.Hidden[:0:cap(r.Hidden)]
+	if err := a.seeInTime(q); err != nil {
+		return err
+	}
+	if a.trees.timed {
+		r.Hidden = resize(r.Hidden, len(q.Nodes))
+	} else {
+		r.Hidden = nil
 	}
 	n := len(q.Nodes)
 	a.found, a.ends = resize(a.found, n), resize(a.ends, n)
@@ -171,6 +184,74 @@ func (a *Answerer) Answer(q *HopRequest, r *HopReply) error {
 	return a.run(chunks, a.write)
 }
 
+// seeInTime prepares the rows for a request of seeds with times.
+func (a *Answerer) seeInTime(q *HopRequest) error {
+	switch {
+	case !a.trees.timed:
+		return nil
+	case q.NodeTimes && a.o.NodeTimes == nil:
+		return errors.New("sample: a request has seeds that see nodes from their times on, but the times of the nodes are not here; give them to the owners of the nodes (AnswererOptions.NodeTimes)")
+	case !a.shape.Times && !q.NodeTimes:
+		return errors.New("sample: a request has seeds with times, but the edges here have none")
+	}
+	a.h.strategy, a.h.halfLife = q.AsOf.strategy(), q.AsOf.HalfLife
+	if err := q.AsOf.check(&Config{Disjoint: true, Picker: fanoutsLike(a.picker)}); err != nil {
+		return err
+	}
+	a.byType = wantsTypes(a.picker) && a.shape.Typed
+	a.sorts, a.orders = q.NodeTimes, a.orders[:0]
+	for i := range a.arrays {
+		var order []int32
+		if x := &a.arrays[i]; !a.sorts && x.Edges != nil {
+			if x.TimeOrder == nil {
+				a.sorts = true
+				break
+			}
+			order = x.TimeOrder(a.byType)
+		}
+		a.orders = append(a.orders, order)
+	}
+	return nil
+}
+
+// fanoutsLike is a picker, or Fanouts for those that pick as these do.
+func fanoutsLike(p Picker) Picker {
+	if _, ok := p.(uniformOf); ok {
+		return Fanouts{}
+	}
+	return p
+}
+
+// setRow sets the in-edges of a node by time. nbrs are its sources.
+func (a *Answerer) setRow(w *answerScratch, v int32, p *Place, row *Row, nbrs []int32) error {
+	known := row.Times()
+	if a.q.NodeTimes {
+		w.known = resize(w.known, len(nbrs))
+		nodes := a.o.NodeTimes
+		for i, u := range nbrs {
+			if int(max(u, v)) >= len(nodes) {
+				return fmt.Errorf("sample: node %d has no time: there are times of %d nodes here; give one for each", max(u, v), len(nodes))
+			}
+			if w.known[i] = max(nodes[u], nodes[v]); known != nil {
+				w.known[i] = max(w.known[i], known[i])
+			}
+		}
+		known = w.known
+	}
+	w.hop.row = rowInTime{known: known, byType: a.byType}
+	switch {
+	case a.sorts:
+		types := []uint16(nil)
+		if a.byType {
+			types = row.Types()
+		}
+		w.hop.row.order = graphops.OrderByTime([]int64{0, int64(len(nbrs))}, known, types, 1)
+	case a.orders[p.Array] != nil:
+		w.hop.row.order = a.orders[p.Array][p.At:][:len(nbrs):len(nbrs)]
+	}
+	return nil
+}
+
 // limit is the largest number of edges of an answer. An encoded answer counts them in 32 bits.
 func (a *Answerer) limit() int64 {
 	if a.o.MaxEdges > 0 {
@@ -190,7 +271,7 @@ func also(name string) string {
 type uniformOf int
 
 func (k uniformOf) Pick(h *Hop, _ int32, nbrs, out []int32) []int32 {
-	return h.Uniform(len(nbrs), int(k), out)
+	return h.choose(len(nbrs), int(k), out)
 }
 
 var _, _ Picker = weightedOf(0), uniformOf(0)
@@ -260,6 +341,9 @@ func (a *Answerer) pick(w *answerScratch, c *answerChunk, lo, hi int) {
 		p := &a.found[i]
 		row := a.arrays[p.Array].row(p)
 		before := len(c.picks)
+		if a.trees.timed {
+			a.r.Hidden[i] = 0
+		}
 		if v = a.q.Nodes[i]; len(row.Sources) > 0 {
 			nbrs := row.Sources
 			if row.IDs != nil {
@@ -275,7 +359,15 @@ func (a *Answerer) pick(w *answerScratch, c *answerChunk, lo, hi int) {
 			if len(a.q.Trees) > 0 {
 				tree = a.q.Trees[i]
 			}
-			out := w.hop.pickFor(a.picker, &a.trees, tree, v, nbrs, w.out[:0:cap(w.out)])
+			if a.trees.timed {
+				if c.err = a.setRow(w, v, p, &row, nbrs); c.err != nil {
+					return
+				}
+			}
+			out, hidden := w.hop.pickFor(a.picker, &a.trees, tree, v, nbrs, w.out[:0:cap(w.out)])
+			if a.trees.timed {
+				a.r.Hidden[i] = int32(hidden)
+			}
 			// Copying lets the picker return any slice, including one of its own.
 			c.picks = append(c.picks, out...)
 			if c.err = a.asker.sorted(a.h.Index, v, c.picks[before:], len(nbrs)); c.err != nil {

@@ -36,8 +36,12 @@ func (s *Sampler) pickChunk(chunk int, w *scratch) (ok bool) {
 			ok = false
 		}
 	}()
+	timed := s.trees.timed
 	for i := range dst {
 		v = dst[i]
+		if timed {
+			x.e.hidden[lo+i] = 0
+		}
 		if r := s.rows[lo+i]; r.n > 0 {
 			nbrs := s.g.Indices[r.at:][:r.n:r.n]
 			w.hop.pos = r.at
@@ -54,7 +58,13 @@ func (s *Sampler) pickChunk(chunk int, w *scratch) (ok bool) {
 			if s.c.Disjoint {
 				tree = x.trees[lo+i]
 			}
-			out := w.hop.pickFor(s.picker, &s.trees, tree, v, nbrs, w.out[:0:cap(w.out)])
+			if timed {
+				w.hop.row = s.inTime.row(r)
+			}
+			out, hidden := w.hop.pickFor(s.picker, &s.trees, tree, v, nbrs, w.out[:0:cap(w.out)])
+			if timed {
+				x.e.hidden[lo+i] = int32(hidden)
+			}
 			// Copying lets the picker return any slice, including one of its own.
 			before := len(c.picks)
 			c.picks = append(c.picks, out...)

@@ -28,8 +28,9 @@ type Batch struct {
 	// by a Sampler, such as a batch on a device.
 	Back func()
 
-	owner *Sampler
-	mem   *memory
+	owner  *Sampler
+	mem    *memory
+	hidden [][]int32 // by hop, and by destination of the hop: in-edges that its seed does not see; of seeds with times
 }
 
 // memory holds the arrays of one batch.
@@ -50,6 +51,7 @@ type edges struct {
 	indices    []int32
 	edgePos    []int64
 	weights    []float32         // nil if the graph has none
+	hidden     []int32           // by destination, of seeds with times
 	data       graphops.EdgeData // of a divided graph's edges, instead of weights
 	transposed graphops.Transposed
 }
@@ -109,7 +111,7 @@ func (b *Batch) Release() {
 	default:
 		return
 	}
-	b.Back, b.mem, b.owner, b.Seeds, b.Times, b.Trees, b.Blocks = nil, nil, nil, nil, nil, nil, nil
+	b.Back, b.mem, b.owner, b.Seeds, b.Times, b.Trees, b.Blocks, b.hidden = nil, nil, nil, nil, nil, nil, nil, nil
 }
 
 func (b *Batch) String() string {

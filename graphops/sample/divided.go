@@ -120,8 +120,13 @@ func (t *Divided) sample(b *Batch, seeds Seeds) error {
 		t.nodes[p], t.trees[p] = t.nodes[p][:0], t.trees[p][:0]
 	}
 	for o := range t.requests {
-		if t.requests[o].Trees = nil; s.c.Disjoint {
-			t.requests[o].Seeds = seeds
+		q := &t.requests[o]
+		if q.Trees = nil; s.c.Disjoint {
+			q.Seeds, q.AsOf, q.NodeTimes = seeds, AsOf{}, false
+			if seeds.Times != nil {
+				q.AsOf, q.NodeTimes = s.c.AsOf, s.c.AsOf.NodeTimes != nil
+				q.AsOf.NodeTimes = nil
+			}
 		}
 	}
 	for hop := range s.c.Hops {
@@ -209,6 +214,9 @@ func (t *Divided) check(owner int, q *HopRequest, r *HopReply) error {
 	if len(r.Counts) != len(q.Nodes) || len(r.First) != len(q.Nodes) || len(r.Offsets) != len(r.Sources) {
 		return bad("has %d counts and %d positions for %d nodes, and %d offsets for %d edges", len(r.Counts), len(r.First), len(q.Nodes), len(r.Offsets), len(r.Sources))
 	}
+	if t.s.trees.timed && len(r.Hidden) != len(q.Nodes) {
+		return bad("says for %d of %d nodes how many edges their seeds do not see", len(r.Hidden), len(q.Nodes))
+	}
 	if !r.Edges.Has(t.d.Edges, len(r.Sources)) {
 		return bad("has %d edges with %v each, and an edge of this graph has %v", len(r.Sources), r.Edges.Shape(), t.d.Edges)
 	}
@@ -245,6 +253,10 @@ func (t *Divided) write(e *edges, nodes, n int, replies []HopReply) {
 			t.ends[o] += int(k)
 		}
 	}
+	timed := t.s.trees.timed
+	if timed {
+		e.hidden = resize(e.hidden, nodes)
+	}
 	at, has := 0, t.d.Edges.Bytes() > 0
 	e.indptr[0] = 0
 	for i, p := range t.part[:nodes] {
@@ -260,6 +272,9 @@ func (t *Divided) write(e *edges, nodes, n int, replies []HopReply) {
 			at++
 		}
 		e.indptr[i+1] = int64(at)
+		if timed {
+			e.hidden[i] = r.Hidden[c.node]
+		}
 		c.node, c.edge = c.node+1, to
 	}
 }

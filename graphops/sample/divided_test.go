@@ -126,6 +126,9 @@ func (o *oneOf) Arrays() []sample.RowArray {
 	for p, part := range o.parts {
 		if int(p) < len(all) {
 			all[p] = part.Arrays()[0]
+			if p == 0 { // other owners sort rows for each request
+				all[p].TimeOrder = part.g.TimeOrder
+			}
 		}
 	}
 	return all

@@ -139,6 +139,9 @@ func (x *Excluding) Pick(h *Hop, v int32, nbrs []int32, out []int32) []int32 {
 	w.left = w.left[:0]
 	at := 0
 	for i, u := range nbrs {
+		if h.row.known != nil { // the edges are in the order of time
+			at, _ = slices.BinarySearchFunc(gone, uint32(u), func(k uint64, u uint32) int { return cmp.Compare(uint32(k), u) })
+		}
 		for at < len(gone) && uint32(gone[at]) < uint32(u) {
 			at++
 		}

@@ -72,6 +72,10 @@ type expansion struct {
 func (s *Sampler) expand(epoch, step, hop int, m *memory, numbers graphops.Numbering, reached *[]int32) error {
 	x := &s.x
 	x.h = Hop{Index: hop, seed: s.c.Seed, epoch: epoch, step: step, c3: philox.C3(philox.Purpose(s.c.Purpose), hop, epoch)}
+	if s.trees.timed {
+		x.h.strategy, x.h.halfLife = s.c.AsOf.strategy(), s.c.AsOf.HalfLife
+		m.hops[hop].hidden = resize(m.hops[hop].hidden, len(m.ids))
+	}
 	x.e, x.dst, x.known, x.numbers, x.reached = &m.hops[hop], m.ids, len(s.rows), numbers, reached
 	x.trees, x.of = m.trees, &m.trees
 	n, e := len(x.dst), x.e

@@ -20,7 +20,9 @@ type Hop struct {
 	epoch, step int
 	c3          uint32
 	stream      philox.Stream
-	levels      *levels // of this hop's sources, if Labor has computed them
+	strategy    strategy // of seeds with times
+	halfLife    int64    // of takeByAge
+	levels      *levels  // of this hop's sources, if Labor has computed them
 	inEdgesOf
 	hopScratch
 }
@@ -32,6 +34,7 @@ type inEdgesOf struct {
 	weights []float32
 	times   []int64
 	types   []uint16
+	row     rowInTime // of seeds with times
 }
 
 // hopScratch is the memory that a Hop keeps from one hop to the next.
@@ -42,6 +45,7 @@ type hopScratch struct {
 	asOf, without view         // of seeds with times, and of Excluding
 	byType        []uint64     // of RelationFanouts
 	ofType        []int32
+	ofTimes       []int64
 }
 
 // Epoch is the batch's epoch.
@@ -65,7 +69,7 @@ func (h *Hop) Position(i int) int64 {
 func (h *Hop) Weights() []float32 { return h.weights }
 
 // Times are the times of the in-edges of the node that a [Picker] picks for, in the order of nbrs, or
-// nil if the edges have none. The slice is the graph's own memory and must not be written to.
+// nil if the edges have none. The slice can be the graph's own memory and must not be written to.
 func (h *Hop) Times() []int64 { return h.times }
 
 // Types are the types of the in-edges of the node that a [Picker] picks for, in the order of nbrs, or nil

@@ -26,6 +26,10 @@ type HopRequest struct {
 	// Trees is the tree of each node, the position of its seed in Seeds, if trees are disjoint; nil if they are not.
 	Trees []int32
 	Seeds Seeds
+	// AsOf says what seeds with times see and take. Its NodeTimes are not sent: with NodeTimes, the owner of the nodes has those
+	// times, of all nodes (AnswererOptions.NodeTimes).
+	AsOf      AsOf
+	NodeTimes bool
 }
 
 // The pickers that every [Answerer] knows: those of [Fanouts], [Weighted] and [Labor].
@@ -48,16 +52,27 @@ type HopReply struct {
 	Offsets []int32
 	// Edges is what the edges have: weights, features and times.
 	Edges graphops.EdgeData
+	// Hidden is the number of in-edges of each node that its seed, which has a time, does not see; nil without times.
+	Hidden []int32
 }
 
 // MaxPickerName is the largest length of HopRequest.Picker in bytes.
 const MaxPickerName = 255
 
 const (
-	requestMagic  = 0x32514F48 // "HOQ2"
-	replyMagic    = 0x32504F48 // "HOP2"
+	requestMagic  = 0x33514F48 // "HOQ3"
+	replyMagic    = 0x33504F48 // "HOP3"
 	requestHeader = 48
 	replyHeader   = 20
+	asOfBytes     = 20      // of a request with times: window, half-life and flags
+	hiddenKind    = 1 << 31 // of a reply's kinds: it has Hidden
+)
+
+// The flags of a request with times; the strategy is in the bits from strategyShift on.
+const (
+	strictFlag = 1 << iota
+	nodesFlag
+	strategyShift = 8
 )
 
 // Part returns the request for the nodes [lo, hi) alone, with the seeds of their trees. Its nodes are in q's memory.
@@ -85,10 +100,10 @@ func (q *HopRequest) Part(lo, hi int) HopRequest {
 }
 
 // Append appends the encoded request to b: twelve 32-bit words, the picker's name, and the nodes; with disjoint trees the trees of
-// the nodes and the seeds, and with their times those; all little-endian.
+// the nodes and the seeds, and with their times those and AsOf; all little-endian.
 func (q *HopRequest) Append(b []byte) []byte {
 	le := binary.LittleEndian
-	b = slices.Grow(b, requestSize(q.Picker, len(q.Nodes))+4*len(q.Trees)+12*q.Seeds.Len())
+	b = slices.Grow(b, requestSize(q.Picker, len(q.Nodes))+4*len(q.Trees)+12*q.Seeds.Len()+asOfBytes)
 	timed := 0
 	if q.Seeds.Times != nil {
 		timed = 1
@@ -104,10 +119,22 @@ func (q *HopRequest) Append(b []byte) []byte {
 		return b
 	}
 	b = appendWords(appendWords(b, q.Trees), q.Seeds.IDs)
+	if timed == 0 {
+		return b
+	}
 	for _, at := range q.Seeds.Times {
 		b = le.AppendUint64(b, uint64(at))
 	}
-	return b
+	flags := uint32(q.AsOf.strategy()) << strategyShift
+	if q.AsOf.Strict {
+		flags |= strictFlag
+	}
+	if q.NodeTimes {
+		flags |= nodesFlag
+	}
+	b = le.AppendUint64(b, uint64(q.AsOf.Window))
+	b = le.AppendUint64(b, uint64(q.AsOf.HalfLife))
+	return le.AppendUint32(b, flags)
 }
 
 // Decode sets the request to the one that b encodes, in the memory of q's slices. It refuses what no
@@ -120,7 +147,7 @@ func (q *HopRequest) Decode(b []byte) error {
 	purpose, epoch, step, hop, fanout, name, nodes, seeds, timed := in.word(), in.word(), in.word(), in.word(), int32(in.word()), in.word(), in.word(), in.word(), in.word()
 	size := uint64(name) + 4*uint64(nodes)
 	if seeds > 0 {
-		size += 4*uint64(nodes) + (4+8*uint64(timed))*uint64(seeds)
+		size += 4*uint64(nodes) + (4+8*uint64(timed))*uint64(seeds) + asOfBytes*uint64(timed)
 	}
 	switch {
 	case in.short || magic != requestMagic || timed > 1:
@@ -142,6 +169,13 @@ func (q *HopRequest) Decode(b []byte) error {
 			for i := range q.Seeds.Times {
 				q.Seeds.Times[i] = int64(binary.LittleEndian.Uint64(times[8*i:]))
 			}
+			var lengths [2]uint64
+			in.keys(lengths[:0], 2)
+			flags := in.word()
+			q.AsOf = AsOf{Window: int64(lengths[0]), HalfLife: int64(lengths[1]), Strict: flags&strictFlag != 0, Strategy: strategyName(flags >> strategyShift)}
+			if q.NodeTimes = flags&nodesFlag != 0; flags&(1<<strategyShift-1)&^(strictFlag|nodesFlag) != 0 {
+				return fmt.Errorf("sample: a request has options of seeds with times that are not known here (%#x); both sides must run the same version", flags)
+			}
 		}
 	}
 	return q.check()
@@ -160,19 +194,24 @@ func (q *HopRequest) check() error {
 		return errors.New("sample: a request names no picker; both sides must run the same version")
 	case q.Seeds.Len() == 0 && len(q.Trees) > 0 || q.Seeds.Len() > 0 && len(q.Trees) != len(q.Nodes) || q.Seeds.Times != nil && len(q.Seeds.Times) != q.Seeds.Len():
 		return fmt.Errorf("sample: a request for %d nodes has the trees of %d, and %d times for %d seeds", len(q.Nodes), len(q.Trees), len(q.Seeds.Times), q.Seeds.Len())
+	case q.Seeds.Times == nil && !q.AsOf.IsZero():
+		return errors.New("sample: a request has options of seeds with times, and its seeds have none")
 	case len(q.Picker) > MaxPickerName:
 		return fmt.Errorf("sample: the name of the picker %.40s… has %d bytes, but a request has room for %d; give the type a shorter name", q.Picker, len(q.Picker), MaxPickerName)
 	}
-	return nil
+	return q.AsOf.Check()
 }
 
 // Append appends the encoded reply to b: five 32-bit words (a mark, the numbers of nodes and of
-// edges, what each edge has, and the number of its features), then Counts, First, Sources, Offsets,
+// edges, what each edge has, and the number of its features), then Counts, First, for seeds with times Hidden, Sources, Offsets,
 // and of all edges the weights, the times and the features, all little-endian.
 func (r *HopReply) Append(b []byte) []byte {
 	le := binary.LittleEndian
 	b = slices.Grow(b, r.Size())
 	kinds, cols := kindsOf(r.Edges.Shape())
+	if r.Hidden != nil {
+		kinds |= hiddenKind
+	}
 	for _, v := range [...]int{replyMagic, len(r.Counts), len(r.Sources), int(kinds), cols} {
 		b = le.AppendUint32(b, uint32(v))
 	}
@@ -180,13 +219,16 @@ func (r *HopReply) Append(b []byte) []byte {
 	for _, v := range r.First {
 		b = le.AppendUint64(b, uint64(v))
 	}
+	b = appendWords(b, r.Hidden)
 	b = appendWords(b, r.Sources)
 	b = appendWords(b, r.Offsets)
 	return appendEdges(b, &r.Edges)
 }
 
 // Size is the length of the encoded reply in bytes.
-func (r *HopReply) Size() int { return replySize(len(r.Counts), len(r.Sources), r.Edges.Shape()) }
+func (r *HopReply) Size() int {
+	return replySize(len(r.Counts), len(r.Sources), r.Edges.Shape()) + 4*len(r.Hidden)
+}
 
 // HopSizes returns the lengths in bytes of encoded requests to a number of owners, for a number of nodes in all by a picker, and of
 // their replies with a number of edges, which have what have says.
@@ -206,12 +248,13 @@ func replySize(nodes, edges int, have graphops.EdgeShape) int {
 func (r *HopReply) Decode(b []byte) error {
 	in := message{rest: b}
 	magic, nodes, edges, kinds, cols := in.word(), uint64(in.word()), uint64(in.word()), in.word(), in.word()
-	shape, ok := shapeOf(kinds, cols)
+	hidden := uint64(kinds >> 31)
+	shape, ok := shapeOf(kinds&^hiddenKind, cols)
 	if in.short || magic != replyMagic || !ok {
 		return fmt.Errorf("sample: a message of %d bytes is no answer for a hop; both sides must run the same version", len(b))
 	}
 	high, bytes := bits.Mul64(edges, uint64(8+shape.Bytes()))
-	if rest := uint64(len(in.rest)); high != 0 || bytes > rest || rest-bytes != 12*nodes {
+	if rest := uint64(len(in.rest)); high != 0 || bytes > rest || rest-bytes != (12+4*hidden)*nodes {
 		return fmt.Errorf("sample: an answer for a hop announces %d nodes and %d edges with %v, which are not what its %d bytes hold", nodes, edges, shape, len(b))
 	}
 	r.Counts = in.words(r.Counts, int(nodes))
@@ -219,6 +262,11 @@ func (r *HopReply) Decode(b []byte) error {
 	r.First = resize(r.First, int(nodes))
 	for i := range r.First {
 		r.First[i] = int64(binary.LittleEndian.Uint64(first[8*i:]))
+	}
+	if r.Hidden = r.Hidden[:0:cap(r.Hidden)]; hidden > 0 {
+		r.Hidden = in.words(r.Hidden, int(nodes))
+	} else {
+		r.Hidden = nil
 	}
 	r.Sources = in.words(r.Sources, int(edges))
 	r.Offsets = in.words(r.Offsets, int(edges))

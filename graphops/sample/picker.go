@@ -15,7 +15,8 @@ import (
 // afterwards. A repeated position gives a repeated edge (sampling with replacement); a position out
 // of range is an error. nbrs are the sources of v's in-edges, ascending and never empty: Pick is
 // not called for nodes without in-edges. nbrs is the graph's own memory and must not be written to;
-// h, nbrs and out must not be kept.
+// h, nbrs and out must not be kept. For a seed with a time, nbrs are the sources of the in-edges that it sees, in the order of
+// their times instead: see [AsOf].
 //
 // Several goroutines call Pick concurrently, each with its own h. A panic becomes a [*PickError].
 //
@@ -62,9 +63,10 @@ type Fanouts []int
 // Hops is the number of fanouts.
 func (f Fanouts) Hops() int { return len(f) }
 
-// Pick implements [Picker] with at most min(fanout, in-degree) draws.
+// Pick implements [Picker] with at most min(fanout, in-degree) draws. Of seeds with times, it picks by the strategy of their
+// [AsOf].
 func (f Fanouts) Pick(h *Hop, _ int32, nbrs []int32, out []int32) []int32 {
-	return h.Uniform(len(nbrs), f[h.Index], out)
+	return h.choose(len(nbrs), f[h.Index], out)
 }
 
 // Check returns an error if a sampler cannot use the fanouts: more than [MaxHops] of them, or one

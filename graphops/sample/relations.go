@@ -120,8 +120,17 @@ func (f *RelationFanouts) Pick(h *Hop, _ int32, nbrs []int32, out []int32) []int
 		} else { // only their number matters
 			sources = nbrs[:hi-lo]
 		}
+		known := h.row.known
+		if h.strategy == takeByAge {
+			h.ofTimes = h.ofTimes[:0]
+			for _, e := range order[lo:hi] {
+				h.ofTimes = append(h.ofTimes, known[uint32(e)])
+			}
+			h.row.known = h.ofTimes
+		}
 		first := len(out)
 		out = f.take(h, f.fanout(relation, h.Index), sources, out)
+		h.row.known = known
 		if f.Labor != nil {
 			h.ofType = sources
 		}
@@ -138,7 +147,7 @@ func (f *RelationFanouts) take(h *Hop, k int, sources []int32, out []int32) []in
 	if f.Labor != nil {
 		return f.Labor.pick(h, k, sources, out)
 	}
-	return h.Uniform(len(sources), k, out)
+	return h.choose(len(sources), k, out)
 }
 
 // one reports whether all types are equal.

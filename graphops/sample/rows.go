@@ -31,6 +31,9 @@ type Place struct {
 type RowArray struct {
 	Sources, IDs []int32
 	Edges        *graphops.EdgeData
+	// TimeOrder returns the order of the rows by time, as [graphops.Graph.TimeOrder] does for edges with times: that of a row is at
+	// its At. Nil means that the order is not known; then each request of a seed with a time sorts the rows that it needs.
+	TimeOrder func(byType bool) []int32
 }
 
 // row is the row at a place.
@@ -116,7 +119,7 @@ func (w *wholeRows) Find(nodes []int32, out []Place) int {
 
 // Arrays implements [Rows].
 func (w *wholeRows) Arrays() []RowArray {
-	return []RowArray{{Sources: w.g.Indices, Edges: &w.edges}}
+	return []RowArray{{Sources: w.g.Indices, Edges: &w.edges, TimeOrder: w.g.TimeOrder}}
 }
 
 // translate writes the ids, in the whole graph, of a row's sources to out, which may be the same

@@ -89,6 +89,8 @@ type Config struct {
 	// for it by draws of its own. Seeds may then be equal, and may have times; see [Seeds]. A batch has more rows, and
 	// no [FrontierPicker], [StepPicker], [Cooperative] sampler or device samples so.
 	Disjoint bool
+	// AsOf says what seeds with times see of the graph and take of that.
+	AsOf AsOf
 	// Transpose makes the transposes of the blocks, which backward passes need, during sampling and
 	// in reused memory: see [graphops.Block.Transposed]. The farthest block is transposed only if
 	// TransposeInput is set, because the gradient of the input is rarely needed.
@@ -107,6 +109,7 @@ type Sampler struct {
 	step    step
 	numbers graphops.Numbering
 	trees   trees
+	inTime  timeline
 	hint    int // number of nodes that the last batch reached
 	busy    atomic.Bool
 	yields  bool // to other goroutines, often
@@ -197,6 +200,9 @@ func (c *Config) complete() (name string, err error) {
 			return "", err
 		}
 	}
+	if err := c.AsOf.check(c); err != nil {
+		return "", err
+	}
 	switch c.Purpose {
 	case 0:
 		c.Purpose = Training
@@ -228,6 +234,11 @@ func (s *Sampler) Sample(epoch, step int, seeds Seeds) (*Batch, error) {
 	defer s.busy.Store(false)
 	if err := s.c.checkTimes(seeds, s.g.EdgeShape()); err != nil {
 		return nil, err
+	}
+	if seeds.Times != nil {
+		if err := s.inTime.make(s.g, &s.c); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.beginStep(epoch, step, seeds); err != nil {
 		return nil, err
@@ -284,6 +295,10 @@ func (s *Sampler) close(b *Batch, seeds Seeds) {
 	if seeds.Times != nil {
 		m.times = append(resize(m.times, 0), seeds.Times...)
 		b.Times = m.times
+		b.hidden = b.hidden[:0]
+		for hop := range s.made {
+			b.hidden = append(b.hidden, m.hops[hop].hidden)
+		}
 	}
 	// Nodes keep their row from hop to hop, so every level's ids are a prefix of the last level's.
 	for hop := range s.made {

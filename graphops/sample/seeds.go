@@ -13,7 +13,7 @@ import (
 type Seeds struct {
 	IDs []int32
 	// Times has a time for each seed, in the unit of the edges' times: the moment as of which the seed's
-	// neighbourhood is seen. Edges with a later time do not exist for it, at any hop. Nil means that seeds have no
+	// neighbourhood is seen. Edges with a later time do not exist for it, at any hop; [AsOf] has more options. Nil means that seeds have no
 	// times and see all edges.
 	//
 	// Seeds with times need disjoint trees (Config.Disjoint), because two seeds see a common neighbour at two moments.
@@ -74,8 +74,8 @@ type trees struct {
 
 // root is what the nodes of a seed's tree have in common.
 type root struct {
-	key   uint64 // of their draws
-	until int64  // the time of the seed
+	key         uint64 // of their draws
+	from, until int64  // the times that the seed sees; none if from is later
 }
 
 // treeKey is the key of the draws in the tree of a seed: the first two words of the counter (seed, time) for trees. So a
@@ -92,11 +92,12 @@ func (t *trees) plant(c *Config, seeds Seeds) {
 		return
 	}
 	for i, v := range seeds.IDs {
-		r := root{}
+		r, at := root{}, int64(0)
 		if t.timed {
-			r.until = seeds.Times[i]
+			at = seeds.Times[i]
+			r.from, r.until = c.AsOf.span(at)
 		}
-		r.key = treeKey(c.Seed, v, r.until)
+		r.key = treeKey(c.Seed, v, at)
 		t.roots = append(t.roots, r)
 	}
 }
@@ -104,11 +105,13 @@ func (t *trees) plant(c *Config, seeds Seeds) {
 // checkTimes returns an error for times that a sampler with these options, of a graph whose edges have this, cannot see by.
 func (c *Config) checkTimes(seeds Seeds, edges graphops.EdgeShape) error {
 	switch {
+	case seeds.Times == nil && seeds.Len() > 0 && !c.AsOf.IsZero():
+		return errors.New("sample: there are options of seeds with times (AsOf), but the seeds have none; give each a time, or leave the options out")
 	case seeds.Times == nil:
 		return nil
 	case !c.Disjoint:
 		return errors.New("sample: the seeds have times, and two seeds may see a common neighbour at two moments, so each needs a tree of its own; set Disjoint")
-	case !edges.Times:
+	case !edges.Times && c.AsOf.NodeTimes == nil:
 		return errors.New("sample: the seeds have times, but the graph's edges have none, so nothing would be hidden from them; give the edges times, or leave the seeds' times out")
 	}
 	return nil

@@ -1,6 +1,7 @@
 package sample_test
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -39,11 +40,15 @@ func refTree(g *graphops.Graph, key uint64, epoch, step int, fanouts []int, seed
 					seen = append(seen, e)
 				}
 			}
+			if time != nil {
+				slices.SortStableFunc(seen, func(a, b int64) int { return cmp.Compare(g.EdgeTimes[a], g.EdgeTimes[b]) })
+			}
 			picks[v] = nil
 			for _, p := range refFloyd(own, v, step, philox.C3(philox.Sample, hop, epoch), len(seen), k) {
 				picks[v] = append(picks[v], seen[p])
 				next[g.Indices[seen[p]]] = true
 			}
+			slices.Sort(picks[v])
 		}
 		hops = append(hops, picks)
 		reached = next
@@ -149,8 +154,8 @@ func TestDisjointTrees(t *testing.T) {
 	})
 }
 
-// What a picker sees of a seed with a time is what it sees of a graph without the later edges: weights, types, times and
-// positions too, and without the edges that [sample.Excluding] takes out.
+// What a picker sees of a seed with a time is what it sees of a graph without the later edges, whose in-edges are in the order
+// of time: weights, types, times and positions too, and without the edges that [sample.Excluding] takes out.
 func TestPickersSeeThePast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 60).Draw(t, "nodes")
@@ -167,17 +172,23 @@ func TestPickersSeeThePast(t *testing.T) {
 		}
 		until := rapid.Int64Range(-60, 60).Draw(t, "until")
 		// The graph as of then, whose edges are numbered anew.
+		excluding := rapid.Bool().Draw(t, "excluding")
 		past, at := &graphops.Graph{Indptr: []int64{0}, Indices: []int32{}}, []int64{}
 		var data graphops.EdgeData
 		shape := graphops.EdgeShape{Weighted: true, Times: true, Typed: true}
 		data.SetLen(shape, 0)
 		all := graphops.EdgeData{Weights: weights, Times: times, Types: types}
 		for v := range nodes {
+			var seen []int64
 			for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
-				if times[e] <= until {
-					past.Indices, at = append(past.Indices, g.Indices[e]), append(at, e)
-					data.Append(all.Slice(e, e+1))
+				if times[e] <= until && !(excluding && gone.Has(g.Indices[e], int32(v))) {
+					seen = append(seen, e)
 				}
+			}
+			slices.SortStableFunc(seen, func(a, b int64) int { return cmp.Compare(times[a], times[b]) })
+			for _, e := range seen {
+				past.Indices, at = append(past.Indices, g.Indices[e]), append(at, e)
+				data.Append(all.Slice(e, e+1))
 			}
 			past.Indptr = append(past.Indptr, int64(len(past.Indices)))
 		}
@@ -190,7 +201,8 @@ func TestPickersSeeThePast(t *testing.T) {
 		}
 		name := rapid.SampledFrom([]string{"weighted", "labor", "relations", "looking"}).Draw(t, "picker")
 		p := pickers[name]
-		if rapid.Bool().Draw(t, "excluding") {
+		then := p
+		if excluding {
 			p = &sample.Excluding{Picker: p, Of: func(int, int) *sample.EdgeSet { return &gone }}
 		}
 		c := sample.Config{Picker: p, Hops: 2, Seed: 9, Disjoint: true}
@@ -199,18 +211,25 @@ func TestPickersSeeThePast(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		then, err := newSampler(t, past, c).Sample(1, 2, seeds)
+		c.Picker = then
+		before, err := newSampler(t, past, c).Sample(1, 2, seeds)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, k := range now.Blocks {
-			l := then.Blocks[i]
-			was := []int64{}
-			for _, e := range l.EdgePos() {
-				was = append(was, at[e])
+		got, want := treesOf(t, now), treesOf(t, before)
+		for hop := range want {
+			if len(got[hop]) != len(want[hop]) {
+				t.Fatalf("hop %d has %d destinations, want %d", hop, len(got[hop]), len(want[hop]))
 			}
-			if !slices.Equal(k.SrcIDs(), l.SrcIDs()) || !slices.Equal(k.EdgePos(), was) || !slices.Equal(k.Weights(), l.Weights()) || !slices.Equal(k.Indices(), l.Indices()) {
-				t.Fatalf("block %d: edges %v of nodes %v, want %v of %v", i, k.EdgePos(), k.SrcIDs(), was, l.SrcIDs())
+			for node, picks := range want[hop] {
+				was := []int64{}
+				for _, e := range picks {
+					was = append(was, at[e])
+				}
+				slices.Sort(was)
+				if !slices.Equal(got[hop][node], was) {
+					t.Fatalf("hop %d, node %v: edges %v, want %v", hop, node, got[hop][node], was)
+				}
 			}
 		}
 	})
@@ -235,8 +254,8 @@ func (looking) Pick(h *sample.Hop, _ int32, nbrs, out []int32) []int32 {
 		panic(fmt.Sprintf("%d neighbours, %d weights, %d times, %d types", len(nbrs), len(w), len(times), len(types)))
 	}
 	for i := range nbrs {
-		if i > 0 && h.Position(i) <= h.Position(i-1) {
-			panic("positions are not ascending")
+		if i > 0 && (times[i] < times[i-1] || times[i] == times[i-1] && h.Position(i) <= h.Position(i-1)) {
+			panic("edges are not in the order of time")
 		}
 		if h.Float32() < w[i]/8 && types[i] != uint16(times[i]&1) {
 			out = append(out, int32(i))

@@ -1,13 +1,32 @@
 package sample
 
+import (
+	"cmp"
+	"slices"
+)
+
 // view is some of the in-edges of a node, which a picker sees as if they were all. It keeps memory between nodes.
 type view struct {
-	left    []int32 // positions of the edges in view, ascending
+	left    []int32 // positions of the edges in view: ascending, or in the order of time for seeds with times
 	from    []int32 // the same among all in-edges of the node
 	sources []int32
 	weights []float32
 	times   []int64
 	types   []uint16
+	known   []int64
+	keys    []placeInTime
+}
+
+// placeInTime is an in-edge of a node, with the time from which it is known.
+type placeInTime struct {
+	time  int64
+	place int32
+}
+
+func sortPlaces(keys []placeInTime) {
+	slices.SortFunc(keys, func(a, b placeInTime) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.place, b.place))
+	})
 }
 
 // pick asks a picker about the edges w.left of nbrs, and appends their positions in nbrs.
@@ -18,6 +37,11 @@ func (w *view) pick(h *Hop, p Picker, v int32, nbrs, out []int32) []int32 {
 	case len(nbrs):
 		return p.Pick(h, v, nbrs, out)
 	}
+	return w.through(h, p, v, nbrs, out)
+}
+
+// through is pick for edges that are not none, in any order.
+func (w *view) through(h *Hop, p Picker, v int32, nbrs, out []int32) []int32 {
 	seen := h.inEdgesOf
 	w.sources = chosen(w.sources, nbrs, w.left)
 	if h.from == nil {
@@ -33,6 +57,10 @@ func (w *view) pick(h *Hop, p Picker, v int32, nbrs, out []int32) []int32 {
 	if h.times != nil {
 		w.times = chosen(w.times, h.times, w.left)
 		h.times = w.times
+	}
+	if all := h.row.known; all != nil {
+		w.known = chosen(w.known, all, w.left)
+		h.row = rowInTime{known: w.known}
 	}
 	if h.types != nil {
 		w.types = chosen(w.types, h.types, w.left)
@@ -60,24 +88,18 @@ func chosen[T any](out, all []T, positions []int32) []T {
 	return out
 }
 
-// pickFor asks a picker about the in-edges of a node in a tree, nil for none: about those that the tree's seed sees.
-func (h *Hop) pickFor(p Picker, t *trees, tree, v int32, nbrs, out []int32) []int32 {
+// pickFor asks a picker about the in-edges of a node in a tree: about those that the tree's seed sees. hidden is the number
+// of those that it does not see.
+func (h *Hop) pickFor(p Picker, t *trees, tree, v int32, nbrs, out []int32) (_ []int32, hidden int) {
 	if len(t.roots) == 0 {
 		h.At(v)
-		return p.Pick(h, v, nbrs, out)
+		return p.Pick(h, v, nbrs, out), 0
 	}
 	r := &t.roots[tree]
 	h.seed = r.key
 	h.At(v)
 	if !t.timed {
-		return p.Pick(h, v, nbrs, out)
+		return p.Pick(h, v, nbrs, out), 0
 	}
-	w := &h.asOf
-	w.left = w.left[:0]
-	for i, at := range h.times {
-		if at <= r.until {
-			w.left = append(w.left, int32(i))
-		}
-	}
-	return w.pick(h, p, v, nbrs, out)
+	return h.pickAsOf(p, r, v, nbrs, out)
 }

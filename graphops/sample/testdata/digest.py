@@ -2,7 +2,7 @@
 
 usage: digest.py DIR SEED EPOCH BATCH FANOUTS STEPS [labor/KAPPA[/layers][/poisson]]
        digest.py DIR SEED EPOCH BATCH NUMBERS STEPS hgt[/TYPE:NUMBERS]...
-       digest.py DIR SEED EPOCH BATCH FANOUTS STEPS trees[/times]
+       digest.py DIR SEED EPOCH BATCH FANOUTS STEPS trees[/times[/window:W][/strict][/recent][/age:HALFLIFE][/nodes][/R:FANOUTS]...]
        digest.py DIR SEED EPOCH BATCH FANOUTS STEPS relations[/R:FANOUTS]...[/labor[/kappa:K][/layers][/poisson]]
 
 Reads indptr.npy, indices.npy, split_train.npy and, if there is one, edge_types.npy of DIR, samples the first STEPS
@@ -10,7 +10,8 @@ batches of BATCH seeds of EPOCH (0: all of them, the short last one included)
 with FANOUTS ("15,10,-1"; the first is the hop next to the seeds, -1 takes all
 in-neighbours), or with layer-neighbour sampling and a batch dependency of KAPPA,
 or with a tree of its own for each seed and, with times, without the edges that are later than the seed, whose time is
-that of its node in seed_times.i64, int64 for each node (edge_times.npy has those of the edges),
+that of its node in seed_times.i64, int64 for each node (edge_times.npy has those of the edges; "nodes": node_times.i64 has
+those of the nodes, as int64; R:FANOUTS are fanouts of relation R),
 or with numbers of nodes of each type by hop (a budget of nodes as for HGT, by the types in metadata.json),
 or with fanouts by relation, uniformly or by layer-neighbour sampling (FANOUTS are those of the relations R that are not named),
 and prints the SHA-256 of what was picked. Further arguments after "--" are another case, in a line of its own. NumPy only: it checks the Go code
@@ -202,35 +203,106 @@ def pick_inside(indptr, indices, nodes, inside):
     return np.array(counts, dtype=np.int64), np.concatenate(positions) if positions else np.arange(0)
 
 
-def tree_of(key, seed, time, indptr, indices, times, fanouts, step, epoch):
-    """The picks of one seed's tree, by hop: a list of sources for each node. Edges later than time do not exist for it."""
+def floyd_of(u, m, k):
+    """k of the places below m, by the draws u."""
+    chosen = []
+    for i in range(k):
+        j = m - k + i
+        t = int(u[i]) * (j + 1) >> 32
+        chosen.append(j if t in chosen else t)
+    return chosen
+
+
+def by_age(known, life, k, draw):
+    """k of the places of the ascending times known, in proportion to 2^(-age/life); draw() is the next draw."""
+    ages = [int(known[-1]) - int(t) for t in known]
+    left = [i for i, age in enumerate(ages) if age // life <= 30]
+    if len(left) <= k:
+        return list(range(len(known) - k, len(known)))
+    picks = []
+    while len(picks) < k:
+        bands = [[i for i in left if ages[i] // life == h] for h in range(31)]
+        total = sum(len(b) << (30 - h) for h, b in enumerate(bands))
+        first = draw()
+        r = ((first << 32) + draw()) * total >> 64
+        for h, band in enumerate(bands):
+            if r < len(band) << (30 - h):
+                break
+            r -= len(band) << (30 - h)
+        i = band[draw() * len(band) >> 32]
+        if draw() < int(2.0 ** (32 - (ages[i] % life * 1024 // life) / 1024)):
+            picks.append(i)
+            left.remove(i)
+    return picks
+
+
+def tree_of(key, seed, time, graph, fanouts, how, step, epoch):
+    """The picks of one seed's tree, by hop: CSC positions for each node. With times, as how says (see the usage)."""
     words = philox(key, seed, time & 0xFFFFFFFF, time >> 32 & 0xFFFFFFFF, word3(TREES, 0, 0))
     own = int(words[0]) | int(words[1]) << 32
     reached, hops = [seed], []
-    for hop, k in enumerate(fanouts):
+    for hop in range(len(fanouts)):
         picks = {}
         for v in reached:
-            of = np.arange(int(indptr[v]), int(indptr[v + 1]))
-            if times is not None:
-                of = of[np.asarray(times[of]) <= time]
-            if 0 <= k < len(of):
-                u = draws(own, [v], k, step, word3(SAMPLE, hop, epoch))[0]
-                chosen = []
-                for i in range(k):
-                    j = len(of) - k + i
-                    t = int(u[i]) * (j + 1) >> 32
-                    chosen.append(j if t in chosen else t)
-                of = of[chosen]
-            picks[v] = sorted(int(u) for u in indices[of])
+            of = np.arange(int(graph["indptr"][v]), int(graph["indptr"][v + 1]))
+            if graph["known"] is not None:
+                t = graph["known"][of]
+                seen = t < time if how["strict"] else t <= time
+                if how["window"]:
+                    seen &= t >= time - how["window"]
+                of = of[seen]
+                of = of[np.argsort(graph["known"][of], kind="stable")]
+            types = graph["types"][of] if how["named"] else np.zeros(len(of), dtype=np.int64)
+            stream, used, taken = [], 0, []
+
+            def draw():
+                nonlocal stream, used
+                if used == len(stream):
+                    stream = [int(u) for u in draws(own, [v], 4 * used + 16, step, word3(SAMPLE, hop, epoch))[0]]
+                used += 1
+                return stream[used - 1]
+
+            for r in np.unique(types):
+                some, k = of[types == r], how["named"].get(int(r), fanouts)[hop]
+                if k < 0 or k >= len(some):
+                    taken.extend(some)
+                elif how["take"] == "recent":
+                    taken.extend(some[len(some) - k :])
+                elif how["take"] == "age":
+                    taken.extend(some[by_age(graph["known"][some], how["life"], k, draw)] if k else [])
+                else:
+                    taken.extend(some[floyd_of([draw() for _ in range(k)], len(some), k)] if k else [])
+            picks[v] = sorted(int(e) for e in taken)
         hops.append(picks)
-        reached = sorted(set(reached).union(*picks.values()))
+        reached = sorted(set(reached).union(*({int(graph["indices"][e]) for e in p} for p in picks.values())))
     return hops
 
 
-def digest_of_trees(directory, seed, epoch, batch, fanouts, steps, timed):
-    indptr, indices, train = (np.load(f"{directory}/{name}.npy") for name in ("indptr", "indices", "split_train"))
-    times = np.load(f"{directory}/edge_times.npy") if timed else None
-    when = np.fromfile(f"{directory}/seed_times.i64", dtype="<i8") if timed else np.zeros(len(indptr), dtype=np.int64)
+def options_of_trees(words):
+    how = {"window": 0, "strict": "strict" in words, "take": "uniform", "life": 0, "nodes": "nodes" in words, "named": {}}
+    for text in words:
+        name, _, value = text.partition(":")
+        if name == "window":
+            how["window"] = int(value)
+        elif name in ("recent", "age"):
+            how["take"], how["life"] = name, int(value or 0)
+        elif value:
+            how["named"][int(name)] = [int(k) for k in value.split(",")]
+    return how
+
+
+def digest_of_trees(directory, seed, epoch, batch, fanouts, steps, words):
+    timed, how = "times" in words, options_of_trees(words)
+    graph = {name: np.load(f"{directory}/{name}.npy") for name in ("indptr", "indices")}
+    train = np.load(f"{directory}/split_train.npy")
+    typed = os.path.exists(f"{directory}/edge_types.npy")
+    graph["types"] = np.load(f"{directory}/edge_types.npy").astype(np.int64) if typed else None
+    graph["known"] = np.load(f"{directory}/edge_times.npy") if timed else None
+    if how["nodes"]:
+        nodes = np.fromfile(f"{directory}/node_times.i64", dtype="<i8")
+        ends = np.repeat(np.arange(len(nodes)), np.diff(graph["indptr"]))
+        graph["known"] = np.maximum(graph["known"], np.maximum(nodes[ends], nodes[graph["indices"]]))
+    when = np.fromfile(f"{directory}/seed_times.i64", dtype="<i8") if timed else np.zeros(len(graph["indptr"]), dtype=np.int64)
     order = epoch_order(seed, epoch, np.array(train, dtype=np.int64))
     every = -(-len(order) // batch)
     sha = hashlib.sha256()
@@ -245,12 +317,14 @@ def digest_of_trees(directory, seed, epoch, batch, fanouts, steps, timed):
         trees = {}
         for s in seeds:
             add(s)
-            trees[int(s)] = tree_of(seed, int(s), int(when[s]), indptr, indices, times, fanouts, step, epoch)
+            trees[int(s)] = tree_of(seed, int(s), int(when[s]), graph, fanouts, how, step, epoch)
         for hop in range(len(fanouts)):
             for s in sorted(trees):
                 for v, picks in sorted(trees[s][hop].items()):
                     add(s)
-                    sha.update(np.array([v, len(picks)] + picks, dtype="<i4").tobytes())
+                    of = sorted((int(graph["indices"][e]), int(graph["types"][e]) if typed else 0) for e in picks)
+                    words = [x for pair in of for x in pair] if typed else [u for u, _ in of]
+                    sha.update(np.array([v, len(picks)] + words, dtype="<i4").tobytes())
     return sha.hexdigest()
 
 
@@ -343,7 +417,7 @@ def main(args):
     fanouts = [int(k) for k in fanouts.split(",")]
     sampler = args[6].split("/") if len(args) == 7 else []
     if sampler and sampler[0] == "trees":
-        print(digest_of_trees(directory, int(seed), int(epoch), int(batch), fanouts, int(steps), "times" in sampler))
+        print(digest_of_trees(directory, int(seed), int(epoch), int(batch), fanouts, int(steps), sampler[1:]))
         return
     print(digest(directory, int(seed), int(epoch), int(batch), fanouts, int(steps), sampler))
 
