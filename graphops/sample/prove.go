@@ -316,9 +316,6 @@ func (p *Prover) checkRow(b *Batch, k *graphops.Block, hop, d int, picked map[in
 				return fail(LeakUnknown, "node %d has no such in-edge at this position", v)
 			}
 			leak.Time = p.known(times, int(place), u, v)
-			if own != nil && times != nil && own[i] != times[place] {
-				return fail(LeakTimes, "the batch says %d", own[i])
-			}
 			if gone != nil && (types == nil && gone.Has(u, v) || types != nil && gone.HasOf(u, v, types[place])) {
 				return fail(LeakExcluded, "it is one of the edges that this step excludes")
 			}
@@ -338,6 +335,9 @@ func (p *Prover) checkRow(b *Batch, k *graphops.Block, hop, d int, picked map[in
 				return fail(kind, "only edges before the seed's time may be seen")
 			}
 			return fail(kind, "it is later than the seed")
+		}
+		if here && own != nil && times != nil && own[i] != times[pos-row.First] {
+			return fail(LeakTimes, "the batch says %d", own[i])
 		}
 	}
 	if !here {
