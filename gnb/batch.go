@@ -47,6 +47,7 @@ type Batch struct {
 	kept   *tensor.Compressed
 	keptOf *dataset.Sparse
 	global Seeds // the seeds of the step over all ranks
+	proof  sample.Proof
 	err    error // the error of sampling or fetching
 
 	fetchErr error

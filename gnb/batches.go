@@ -61,6 +61,14 @@ type Loader struct {
 	// row for each of them, with neighbours of its own. [Batch].Trees says whose tree a row is in. Seeds with times need
 	// it; see [Seeds]. Cooperative batches are refused, and a GPU leaves the sampling to the CPU.
 	Disjoint bool `json:",omitempty"`
+	// AsOf says what seeds with times see of the graph, and what they take of that: a window, strictly earlier edges, the most
+	// recent ones or those by age, and times of nodes. It needs Disjoint. See [AsOf].
+	AsOf AsOf `json:",omitzero"`
+	// ProveTime checks each batch of seeds with times against the dataset's arrays, without the sampler: no seed sees its
+	// future. A batch that has a leak ends the run with the seed, the hop and the edge. The run's result has what was checked as
+	// Text["proof"], and as the values proved_batches, proved_seeds, proved_edges and hidden_edges. It costs a pass over all
+	// in-edges of each node of a batch. See [sample.Prover].
+	ProveTime bool `json:",omitempty"`
 	// Induced makes batches of the seeds and the edges between them alone, without sampling: the graphs of a dataset of many,
 	// or clusters of one graph. All layers compute on the one block. See [sample.Induced]. On the CPU, of graphs that are whole
 	// in each worker; Fanouts and samplers are refused.
@@ -113,6 +121,8 @@ type plan struct {
 	ids   []int32
 	steps int
 	own   *Items // whose items ids are; nil if ids are seeds
+
+	prover *sample.Prover // of a loop with ProveTime
 }
 
 func (w *Worker) plan(split string, l Loader) (plan, error) {
@@ -183,6 +193,7 @@ func (w *Worker) loopOver(name string, planned func() (plan, error)) iter.Seq[*B
 		w.found.loop = &looping{p, epoch, base}
 		for b, err := range w.load(p, philox.Sample, epoch, base, first) {
 			w.check(err)
+			w.addProof(p, b)
 			if w.digest != nil {
 				w.addDigest(w.digest, b)
 			} else {
@@ -234,6 +245,10 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 			return
 		}
 		defer done()
+		if p, err = w.proved(p); err != nil {
+			yield(nil, err)
+			return
+		}
 		fetcher := w.feed.fetcher
 		if w.feed.noFeatures {
 			fetcher = nil
@@ -390,6 +405,9 @@ func (w *Worker) sampleShare(s sample.Batcher, p plan, ids []int32, epoch, stepB
 			return err
 		}
 		b.Batch, err = s.Sample(epoch, stepBase+step, share)
+		if err == nil && p.prover != nil {
+			b.proof, err = p.prover.Prove(b.Batch, share)
+		}
 		return err
 	})
 	return b
@@ -415,7 +433,7 @@ func (w *Worker) sampler(l feed.Loader, purpose philox.Purpose) (s sample.Batche
 	if l.Cooperative || w.job.Divided && !(within && divided.IsFar(w.ds)) || w.feed.fetcher.Together(within) {
 		w.check(w.team().Within(within).Enter())
 	}
-	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose, Cooperative: l.Cooperative, Disjoint: l.Disjoint, Induced: l.Induced, Owners: l.Owners, InputHalo: l.Cooperative && l.InputHalo, Within: within && w.job.Divided}
+	key := feed.Key{Picker: l.Sampler, Frontier: l.Frontier, Hops: l.Hops, Purpose: purpose, Cooperative: l.Cooperative, Disjoint: l.Disjoint, AsOf: l.AsOf, Induced: l.Induced, Owners: l.Owners, InputHalo: l.Cooperative && l.InputHalo, Within: within && w.job.Divided}
 	s, end, err := w.feed.samplers.Get(key, func(key feed.Key) (sample.Batcher, error) {
 		s, err := w.deviceSampler(key)
 		if err == nil && s == nil {
@@ -435,7 +453,7 @@ func (w *Worker) hostSampler(k feed.Key) (sample.Batcher, error) {
 		threads = 1
 	}
 	c := sample.Config{
-		Picker: k.Picker, Frontier: k.Frontier, Hops: k.Hops, Disjoint: k.Disjoint,
+		Picker: k.Picker, Frontier: k.Frontier, Hops: k.Hops, Disjoint: k.Disjoint, AsOf: k.AsOf,
 		Seed: w.job.Seed, Purpose: sample.Purpose(k.Purpose), Threads: threads, Transpose: k.Purpose == philox.Sample, TransposeInput: k.Purpose == philox.Sample && w.feed.turnInput,
 	}
 	if k.Cooperative {

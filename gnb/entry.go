@@ -157,6 +157,7 @@ func (w *Worker) finish() error {
 	if w.digest != nil && w.p.Rank == 0 {
 		w.reportDigest(w.digest)
 	}
+	w.reportProof()
 	if err := w.comm.Barrier(w.site("end of program " + w.job.Program)); err != nil {
 		return err
 	}

@@ -342,6 +342,7 @@ func (w *Worker) EvaluateOf(net Network, name string, each Items, l Loader, use 
 			w.check(failed)
 			w.stage(runfile.StageEvaluate)
 			w.stopIfAsked()
+			w.addProof(p, b)
 			if err == nil && len(b.Items) > 0 {
 				err = mapped.Guard(func() error { return use(b) })
 			}

@@ -293,7 +293,7 @@ func (w *Worker) again(m made, v int) (*Batch, error) {
 		return m.full, nil
 	}
 	l := m.loop
-	s, err := w.hostSampler(feed.Key{Picker: l.p.Sampler, Frontier: l.p.Frontier, Hops: l.p.Hops, Purpose: philox.Sample})
+	s, err := w.hostSampler(feed.Key{Picker: l.p.Sampler, Frontier: l.p.Frontier, Hops: l.p.Hops, Disjoint: l.p.Disjoint, AsOf: l.p.AsOf, Purpose: philox.Sample})
 	if err != nil {
 		return nil, err
 	}

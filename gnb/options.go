@@ -84,6 +84,16 @@ type SamplerOptions struct {
 	// each step. LayerDependency gives all hops of a step the same numbers.
 	BatchDependency int  `json:",omitempty" flag:"batch-dependency" help:"<steps> for which labor keeps random numbers (default 1)" least:"1"`
 	LayerDependency bool `json:",omitempty" flag:"layer-dependency" help:"same random numbers of labor at all hops"`
+	// TimeWindow, TimeStrict, TimeStrategy and HalfLife are for tasks whose seeds have times, such as links with AsOf: how far a
+	// seed sees into the past (0 means without end), whether edges of its own time are hidden, and which edges it takes:
+	// "uniform" (the default), "recent", or "age", by which an edge that is older by HalfLife is half as probable. Times are in
+	// the unit of the edges' times. See [AsOf].
+	TimeWindow   int64  `json:",omitempty" flag:"time-window" help:"<length> of the past that seeds with times see"`
+	TimeStrict   bool   `json:",omitempty" flag:"time-strict" help:"hide edges of a seed's own time"`
+	TimeStrategy string `json:",omitempty" flag:"time-strategy" help:"edges of seeds with times: uniform, recent or age"`
+	HalfLife     int64  `json:",omitempty" flag:"half-life" help:"<age> at which edges are half as probable"`
+	// ProveTime checks that no seed with a time sees its future: see Loader.ProveTime.
+	ProveTime bool `json:",omitempty" flag:"prove-time" help:"check each batch: no seed sees its future"`
 	// Digest also computes the digest of all samples, which is the same for every number of
 	// workers, and counts distinct edges. It costs a pass over all samples.
 	Digest bool `json:",omitempty" flag:"digest" help:"also compute the digest of all samples"`

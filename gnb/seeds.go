@@ -14,6 +14,9 @@ import (
 // Seeds are the seed nodes of a batch and, if the task has them, their times: see [sample.Seeds].
 type Seeds = sample.Seeds
 
+// AsOf says what seeds with times see of a graph, and take of that: see [sample.AsOf].
+type AsOf = sample.AsOf
+
 // Items are what an epoch goes through if that is not the nodes of a split: edges to predict, triples, graphs, events. Each
 // item needs some seed nodes. See [Worker.BatchesOf].
 type Items struct {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/graphnb/graphnb/gnb"
@@ -97,6 +98,8 @@ func TestBatchesOf(t *testing.T) {
 type treesOptions struct {
 	Batch   int
 	Untimed bool
+	AsOf    gnb.AsOf
+	ByNodes bool // nodes have times
 }
 
 // trees trains on events: a node at a time, twice in each batch, and every row must belong to the past of its seed.
@@ -121,8 +124,15 @@ var trees = gnb.Program("test.trees", func(w *gnb.Worker, o treesOptions) error 
 		}
 		return seeds, labels, nil
 	}}
+	loader := gnb.Loader{Fanouts: []int{4, -1}, Batch: o.Batch, Disjoint: true, AsOf: o.AsOf, ProveTime: !o.Untimed}
+	if o.ByNodes {
+		loader.AsOf.NodeTimes = make([]int64, ds.Nodes())
+		for v := range loader.AsOf.NodeTimes {
+			loader.AsOf.NodeTimes[v] = int64(v%60) - 20
+		}
+	}
 	for range w.Epochs(2) {
-		for b := range w.BatchesOf(events, gnb.Loader{Fanouts: []int{4, -1}, Batch: o.Batch, Disjoint: true}) {
+		for b := range w.BatchesOf(events, loader) {
 			if len(b.Trees) != b.Inputs() || !o.Untimed && len(b.Times) != len(b.Seeds) {
 				return fmt.Errorf("a batch of %d seeds and %d rows has %d times and %d trees", len(b.Seeds), b.Inputs(), len(b.Times), len(b.Trees))
 			}
@@ -191,11 +201,62 @@ func TestTreesOfEvents(t *testing.T) {
 		if d != digest || d == "" || b != bits {
 			t.Errorf("%s: the digest %q, and with one worker %q; equal weights: %v", c.name, d, digest, b == bits)
 		}
+		if run.Value("proved_batches") != 10 || run.Value("proved_seeds") != 2*2*257 || run.Value("hidden_edges") == 0 || !strings.Contains(run.Result.Text["proof"], "no seed saw its future: 10 batches") {
+			t.Errorf("%s: %v", c.name, run.Result.Text["proof"])
+		}
 	}
 	run, err := gnb.Launch(t.Context(), trees, treesOptions{Batch: 64, Untimed: true}, gnb.LaunchOptions{Data: ds, Quiet: true, Seed: 3, RunDir: t.TempDir()})
 	if err != nil || run.Result.Text["digest"] == digest {
 		t.Errorf("without times: %v, digest %v", err, run)
 	}
+}
+
+// The options of seeds with times reach the sampler on whole graphs and on parts, with the same bits, and batches are proved.
+func TestAsOfOptions(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	ds := load(t, "planted?nodes=600&features=8&classes=3&seed=2")
+	times := make([]int64, ds.Edges())
+	for e := range times {
+		times[e] = int64(e * e % 53)
+	}
+	ds = ds.WithGraph(ds.Graph.WithEdgeData(nil, times))
+	whole := dividedtest.Parts(t, ds, divided.Options{})
+	seen := map[string]bool{}
+	for name, o := range map[string]treesOptions{
+		"strictly":         {AsOf: gnb.AsOf{Strict: true}},
+		"recent in window": {AsOf: gnb.AsOf{Window: 20, Strategy: sample.TakeRecent}},
+		"by age, nodes":    {AsOf: gnb.AsOf{Strategy: sample.TakeByAge, HalfLife: 5}, ByNodes: true},
+	} {
+		o.Batch = 64
+		var digest, bits string
+		for i, d := range []*gnb.Dataset{ds, ds, whole} {
+			workers := 1 + min(i, 1)
+			run, err := gnb.Launch(t.Context(), trees, o, gnb.LaunchOptions{Data: d, Workers: workers, VirtualRanks: 4 / workers, Threads: 1, Quiet: true, Seed: 3, RunDir: t.TempDir(), PlaneOptions: gnb.PlaneOptions{Topology: []string{"", "", "divided"}[i]}})
+			if err != nil {
+				t.Fatalf("%s, %d workers: %v", name, workers, err)
+			}
+			sum, b := run.Result.Text["digest"], string(weights(t, run))
+			if i == 0 {
+				digest, bits = sum, b
+			}
+			if sum != digest || b != bits || run.Value("proved_batches") != 10 || run.Value("proved_edges") == 0 {
+				t.Errorf("%s: run %d has another digest or other weights than the first, or no proof: %s", name, i, run.Result.Text["proof"])
+			}
+		}
+		if seen[digest] {
+			t.Errorf("%s has the samples of other options", name)
+		}
+		seen[digest] = true
+	}
+	for want, o := range map[string]treesOptions{
+		`the strategy of seeds with times is "last"`: {AsOf: gnb.AsOf{Strategy: "last"}},
+		"but the seeds have none":                    {AsOf: gnb.AsOf{Window: 3}, Untimed: true},
+	} {
+		_, err := gnb.Launch(t.Context(), trees, o, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()})
+		readable(t, err, want)
+	}
+	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{SamplerOptions: gnb.SamplerOptions{TimeWindow: 3}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()}})
+	readable(t, err, "this loop's seeds have no times")
 }
 
 // ownSampler trains on batches of a sampler of its own, without a loop over batches.

@@ -232,6 +232,11 @@ func (o *SamplerOptions) sampling(ds *Dataset) (feed.Sampling, error) {
 	return s.ByRelation(ds.Schema(), o.Fanouts, o.RelationFanouts)
 }
 
+// asOf returns what seeds with times see, if the task gives them times.
+func (o *SamplerOptions) asOf() AsOf {
+	return AsOf{Window: o.TimeWindow, Strict: o.TimeStrict, Strategy: o.TimeStrategy, HalfLife: o.HalfLife}
+}
+
 // complete checks the options, and fills in the fanouts of layers hops; 0 layers means as many as there are Fanouts, else 2.
 func (o *SamplerOptions) complete(ds *Dataset, layers int) error {
 	if layers > 0 && o.Fanouts != nil && layers != len(o.Fanouts) {
@@ -239,6 +244,12 @@ func (o *SamplerOptions) complete(ds *Dataset, layers int) error {
 	}
 	if err := sample.Fanouts(o.Fanouts).Check(); err != nil {
 		return fmt.Errorf("gnb: Fanouts: %w", err)
+	}
+	if o.TimeStrategy == sample.TakeUniform {
+		o.TimeStrategy = ""
+	}
+	if asOf := o.asOf(); asOf.Check() != nil {
+		return asOf.Check()
 	}
 	s, err := feed.Sampling{Sampler: o.Sampler, BatchDependency: o.BatchDependency, LayerDependency: o.LayerDependency}.Normal()
 	if err != nil {
@@ -264,7 +275,7 @@ func (w *Worker) LoaderOf(s SamplerOptions, o OptimizerOptions) Loader {
 }
 
 func loaderOf(ds *Dataset, s SamplerOptions, o OptimizerOptions) (Loader, error) {
-	l := Loader{Batch: o.stepBatch(), BatchPerWorker: o.BatchPerWorker}
+	l := Loader{Batch: o.stepBatch(), BatchPerWorker: o.BatchPerWorker, AsOf: s.asOf(), ProveTime: s.ProveTime}
 	c, err := s.sampling(ds)
 	if l.Sampler = c.Picker(s.Fanouts); l.Sampler == nil {
 		l.Fanouts = s.Fanouts

@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/internal/tally"
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu"
 	"github.com/graphnb/graphnb/multigpu/collective"
@@ -47,6 +48,7 @@ type Worker struct {
 
 	report reporting
 	digest *tally.Digest
+	proof  *sample.Proof // of all ranks; nil without ProveTime
 
 	feed  feeding
 	gpu   device.Device // nil on the CPU

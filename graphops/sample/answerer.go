@@ -187,7 +187,7 @@ func (a *Answerer) Answer(q *HopRequest, r *HopReply) error {
 // seeInTime prepares the rows for a request of seeds with times.
 func (a *Answerer) seeInTime(q *HopRequest) error {
 	switch {
-	case !a.trees.timed:
+	case !a.trees.timed || len(q.Nodes) == 0: // the picker of no seeds is not set
 		return nil
 	case q.NodeTimes && a.o.NodeTimes == nil:
 		return errors.New("sample: a request has seeds that see nodes from their times on, but the times of the nodes are not here; give them to the owners of the nodes (AnswererOptions.NodeTimes)")

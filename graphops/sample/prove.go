@@ -93,7 +93,7 @@ func (p Proof) String() string {
 //   - no edge is one that [Excluding] takes out;
 //   - the seeds' times and those of edges are not in different units, as seconds and milliseconds are.
 //
-// It is for one goroutine at a time; it uses several inside. Cost: one pass over all in-edges of each node at each hop.
+// Prove may be called by several goroutines at the same time, and uses several itself. Cost: one pass over all in-edges of each node at each hop.
 type Prover struct {
 	rows      Rows
 	asOf      AsOf
@@ -145,14 +145,23 @@ func ProverOf(g *graphops.Graph, c Config) (*Prover, error) {
 // Proof returns what was checked so far.
 func (p *Prover) Proof() Proof { return p.proof }
 
-// Check checks a batch that was sampled for the given seeds, and counts it. The error is a [*Leak]. Batches of seeds
-// without times have nothing to check, and are not counted.
+// Check is Prove, and counts the batch. It is for one goroutine at a time.
 func (p *Prover) Check(b *Batch, seeds Seeds) error {
-	if seeds.Times == nil && b.Times == nil {
-		return nil
+	done, err := p.Prove(b, seeds)
+	if err == nil {
+		p.proof.Add(done)
+	}
+	return err
+}
+
+// Prove checks a batch that was sampled for the given seeds, and returns what it has. The error is a [*Leak], or that of
+// seeds without times.
+func (p *Prover) Prove(b *Batch, seeds Seeds) (Proof, error) {
+	if seeds.Times == nil && seeds.Len() > 0 {
+		return Proof{}, errors.New("sample: the seeds have no times, so nothing is hidden from them, and there is nothing to prove; give each a time, or leave the proof out")
 	}
 	if err := p.checkSeeds(b, seeds); err != nil {
-		return err
+		return Proof{}, err
 	}
 	done := Proof{Batches: 1, Seeds: int64(seeds.Len())}
 	for hop := range b.Blocks {
@@ -180,11 +189,10 @@ func (p *Prover) Check(b *Batch, seeds Seeds) error {
 			mu.Unlock()
 		})
 		if leak != nil {
-			return leak
+			return Proof{}, leak
 		}
 	}
-	p.proof.Add(done)
-	return nil
+	return done, nil
 }
 
 const proveGrain = 64

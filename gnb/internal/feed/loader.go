@@ -22,6 +22,8 @@ type Loader struct {
 	Owners         sample.Owners
 	InputHalo      bool
 	Disjoint       bool
+	AsOf           sample.AsOf
+	ProveTime      bool
 	Induced        bool
 	Ahead          int
 }
@@ -46,6 +48,12 @@ func (l Loader) Complete(s Setting) (_ Loader, steps int, err error) {
 		return l, 0, errors.New("gnb: a Loader takes one of Sampler and Frontier, not both")
 	case (l.Sampler != nil || l.Frontier != nil) && l.Fanouts != nil:
 		return l, 0, errors.New("gnb: a Loader takes Fanouts or a sampler of your own, not both; give the sampler its fanouts itself")
+	}
+	if !l.Disjoint && (!l.AsOf.IsZero() || l.ProveTime) {
+		return l, 0, errors.New("gnb: there are options of seeds with times (AsOf and ProveTime of a Loader; TimeWindow, TimeStrict, TimeStrategy, HalfLife and ProveTime of a task), but this loop's seeds have no times; leave them out, or set Disjoint and give the seeds times")
+	}
+	if err := l.AsOf.Check(); err != nil {
+		return l, 0, err
 	}
 	if l.Cooperative && l.Disjoint {
 		return l, 0, errors.New("gnb: a cooperative batch saves the work of nodes that several seeds reach, and disjoint trees have none; leave Cooperative or Disjoint out")

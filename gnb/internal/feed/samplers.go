@@ -33,6 +33,7 @@ type Key struct {
 	// Cooperative means that all ranks sample a batch together, each the nodes that it owns; see [Team].
 	Cooperative bool
 	Disjoint    bool
+	AsOf        sample.AsOf
 	Induced     bool
 	Owners      sample.Owners
 	InputHalo   bool // of cooperative batches; see sample.Peers
@@ -111,5 +112,5 @@ func (k Key) same(l Key) bool {
 	if !sample.SamePicker(k.Owners, l.Owners) || !sample.SamePicker(k.Picker, l.Picker) || !sample.SamePicker(k.Frontier, l.Frontier) {
 		return false
 	}
-	return k.Purpose == l.Purpose && k.Hops == l.Hops && k.Cooperative == l.Cooperative && k.Disjoint == l.Disjoint && k.Induced == l.Induced && k.InputHalo == l.InputHalo && k.Within == l.Within
+	return k.Purpose == l.Purpose && k.Hops == l.Hops && k.Cooperative == l.Cooperative && k.Disjoint == l.Disjoint && k.AsOf.Same(&l.AsOf) && k.Induced == l.Induced && k.InputHalo == l.InputHalo && k.Within == l.Within
 }

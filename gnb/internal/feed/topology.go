@@ -101,6 +101,25 @@ func (t *Team) Topology() (Topology, error) {
 	return topology, err
 }
 
+// RowsHere returns the edges that this rank can look at: those that it answers for, or none of a dataset at servers.
+func (t *Team) RowsHere() (sample.Rows, error) {
+	if divided.IsFar(t.o.Data) {
+		return noRows{t.o.Data.EdgeShape()}, nil
+	}
+	topology, err := t.Topology()
+	return topology.Rows, err
+}
+
+// noRows are the rows of a graph that is elsewhere.
+type noRows struct{ shape graphops.EdgeShape }
+
+func (noRows) Row(int32) (r sample.Row, ok bool) { return r, false }
+func (noRows) Find([]int32, []sample.Place) int  { return 0 }
+func (noRows) Arrays() []sample.RowArray         { return nil }
+func (n noRows) Edges() graphops.EdgeShape       { return n.shape }
+
+var _ sample.Rows = noRows{}
+
 // DegreesOf returns the degrees of other edges of a divided graph, as those of UseRows. Collective.
 func (t *Team) DegreesOf(rows sample.Rows, inDegrees []int32) (graphops.Degrees, error) {
 	topology, err := t.Topology()
@@ -147,7 +166,7 @@ func (t *Team) divided(c sample.Config, topology Topology) (sample.Batcher, erro
 	}
 	world := t.beside.Size()
 	x := &hopExchange{
-		t: t, site: site, answerer: sample.NewAnswerer(topology.Rows, sample.AnswererOptions{Picker: c.Picker, Threads: c.Threads}),
+		t: t, site: site, answerer: sample.NewAnswerer(topology.Rows, sample.AnswererOptions{Picker: c.Picker, Threads: c.Threads, NodeTimes: c.AsOf.NodeTimes}),
 		send: make([][]byte, world), replies: make([]sample.HopReply, world),
 	}
 	s, err := sample.NewDivided(sample.Division{
