@@ -56,6 +56,8 @@ type Block struct {
 	ownRows  []int32  // the row of each edge in own, -1 for an added self-loop; nil: edge e-Indptr()[0] has that row
 	relation int      // see HostBlock
 	asOf     bool     // see HostBlock
+	trees    []int32  // see HostBlock
+	times    []int64  // of the trees
 	apart    bool     // see HostBlock
 
 	once sync.Once
@@ -92,6 +94,10 @@ type HostBlock struct {
 	// AsOf says that the block is of seeds with times: its edges are those up to the times, and the degrees of the whole
 	// graph would tell a layer of later ones. So [Block.Degrees] are nil.
 	AsOf bool
+	// Trees is the tree of each destination [NumDst] and TreeTimes the time of each tree's seed, of a block of seeds with times:
+	// see [Block.SeedTime]. Both or none.
+	Trees     []int32
+	TreeTimes []int64
 	// Apart says that the destinations are no sources, as the groups of [Groups] are no rows: DstStart is not read, no layer may
 	// ask for the destinations' own rows or for self-loops, and rows have no ids, so results of the block have no space.
 	Apart bool
@@ -110,6 +116,7 @@ func (b *Block) SetHost(h HostBlock) {
 	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph, b.Halo = h.NumDst, h.NumSrc, h.Level, h.DstStart, h.Graph, h.Halo
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = h.Indptr, h.Indices, h.EdgePos, h.SrcIDs, h.Weights, nil
 	b.degrees, b.sliceOf, b.relation, b.asOf, b.apart = h.Degrees, h.SliceOf, h.Relation, h.AsOf, h.Apart
+	b.trees, b.times = h.Trees, h.TreeTimes
 	b.setOwn(h.Edges, nil)
 }
 
@@ -147,6 +154,7 @@ func (b *Block) SetRemote(r Remote, dst, src, level int, g *Graph) {
 	b.NumDst, b.NumSrc, b.Level, b.DstStart, b.Graph, b.Halo = dst, src, level, 0, g, nil
 	b.indptr, b.indices, b.edgePos, b.srcIDs, b.weights, b.remote = nil, nil, nil, nil, nil, r
 	b.degrees, b.sliceOf, b.relation, b.asOf, b.apart = nil, 0, 0, false, false
+	b.trees, b.times = nil, nil
 	b.setOwn(EdgeData{}, nil)
 }
 

@@ -160,7 +160,7 @@ func (b *Block) selfLooped() *Block {
 	}
 	most := b.NumEdges() + b.NumDst
 	h := HostBlock{
-		NumDst: b.NumDst, NumSrc: b.NumSrc, Level: b.Level, DstStart: b.DstStart, SrcIDs: b.SrcIDs(), Graph: b.Graph, Degrees: b.degrees, Relation: b.relation, AsOf: b.asOf,
+		NumDst: b.NumDst, NumSrc: b.NumSrc, Level: b.Level, DstStart: b.DstStart, SrcIDs: b.SrcIDs(), Graph: b.Graph, Degrees: b.degrees, Relation: b.relation, AsOf: b.asOf, Trees: b.trees, TreeTimes: b.times,
 		Indptr: room(l.indptr, b.NumDst+1), Indices: room(l.indices, most), EdgePos: room(l.edgePos, most),
 	}
 	weighted := b.Weighted() || b.Graph != nil && b.Graph.EdgeWeights != nil

@@ -122,6 +122,7 @@ func blocksOf(op string, b *Block, s *graphops.Schema, dsts *nodeGroups) []relat
 			_, t := s.Ends(r)
 			lo, hi := dsts.of(t)
 			h := graphops.HostBlock{NumDst: hi - lo, Level: b.Level, Graph: b.Graph, Degrees: b.Degrees(), AsOf: b.AsOf(), Indptr: make([]int64, hi-lo+1), SrcIDs: []int32{}, EdgePos: []int64{}, Indices: []int32{}, Relation: r + 1}
+			h.Trees, h.TreeTimes = b.TreesOf(dsts.rows[lo:hi])
 			rows := make([]int32, 0, 2*(hi-lo))
 			add := func(u int32) int32 {
 				if place[u] < 0 {

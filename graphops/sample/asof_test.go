@@ -562,3 +562,35 @@ func TestRequestsWithTimes(t *testing.T) {
 		}
 	})
 }
+
+// The ages of edges reach layers: the seed's time less the edge's, also with self-loops and where the graph is divided.
+func TestAgesOfEdges(t *testing.T) {
+	g := build(4, edge{1, 0}, edge{2, 0}, edge{3, 1}).WithEdgeData(nil, []int64{5, 7, 2})
+	c := sample.Config{Picker: sample.Fanouts{-1, -1}, Disjoint: true}
+	d, err := sample.NewDivided(divide(t, g, nil, []int{0}, 1, sample.AnswererOptions{}), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []sample.Batcher{newSampler(t, g, c), d} {
+		b, err := s.Sample(0, 0, sample.Seeds{IDs: []int32{0, 0, 3}, Times: []int64{10, 6, 4}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.Blocks[1].Ages(); !slices.Equal(got, []int64{5, 3, 1}) {
+			t.Errorf("ages %v", got)
+		}
+		if got := b.Blocks[1].SelfLooped().Ages(); !slices.Equal(got, []int64{5, 3, 5, 1, 1, 0}) {
+			t.Errorf("ages with self-loops %v", got)
+		}
+		if at, ok := b.Blocks[0].SeedTime(1); at != 6 || !ok {
+			t.Errorf("row 1 is seen as of %d", at)
+		}
+		if got := b.Blocks[0].Ages(); !slices.Equal(got, []int64{5, 3, 1, 8, 4}) {
+			t.Errorf("ages of the second hop %v", got)
+		}
+	}
+	b := mustSample(t, newSampler(t, g, c), 0, 0, []int32{0})
+	if _, ok := b.Blocks[0].SeedTime(0); ok || b.Blocks[0].Ages() != nil {
+		t.Error("a batch without times has ages")
+	}
+}

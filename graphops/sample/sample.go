@@ -304,6 +304,9 @@ func (s *Sampler) close(b *Batch, seeds Seeds) {
 	for hop := range s.made {
 		h := &s.made[hop]
 		h.SrcIDs = m.ids[:h.NumSrc:h.NumSrc]
+		if b.Times != nil {
+			h.Trees, h.TreeTimes = m.trees[:h.NumDst:h.NumDst], b.Times
+		}
 	}
 	s.finish(b)
 }
