@@ -8,7 +8,11 @@ import "math"
 func Cosines(o []float32, w, b []float64, t float64) {
 	checkLen("Cosines", len(w), len(o))
 	checkLen("Cosines", len(b), len(o))
-	for j := range o {
+	n := len(o) &^ 7
+	if n > 0 && !cosines(&o[0], &w[0], &b[0], n, t) {
+		n = 0
+	}
+	for j := n; j < len(o); j++ {
 		o[j] = cosTurns(float64(t*w[j]) + b[j])
 	}
 }

@@ -180,3 +180,32 @@ func sumExp(x []float32, s float32) float64 {
 func addLanes(s *[8]float64) float64 {
 	return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
 }
+
+// Log1p computes o = log(1 + max(0, x)), within 2e-7 of the true value, and of a value above 1 within 2e-7 of it: 1 + x is rounded to
+// float32. It takes the greatest float32 for +Inf, and gives NaN for NaN.
+func Log1p(o, x []float32) {
+	checkLen("Log1p", len(x), len(o))
+	if len(o) == 0 || log1p(&o[0], &x[0], len(o)) {
+		return
+	}
+	for i, v := range x {
+		o[i] = log1p32(v)
+	}
+}
+
+// log1p32 writes 1 + x as 2^n·m, with m from 2/3 to 4/3. With s = (m-1)/(m+1), log m is s·(2 + z·p(z)) with z = s², at most 1/25. p has degree 2
+// and the smallest possible maximum of the relative error of log m, 2.8e-9.
+func log1p32(x float32) float32 {
+	if x != x {
+		return x
+	}
+	y := 1 + min(max(x, 0), math.MaxFloat32)
+	n := int32(math.Float32bits(y)-0x3f2aaaab) >> 23
+	m := math.Float32frombits(math.Float32bits(y) - uint32(n)<<23)
+	s := (m - 1) / (m + 1)
+	z := s * s
+	p := float32(0.30359063*z) + 0.3995791
+	p = float32(p*z) + 0.6666695
+	p = float32(p*z) + 2
+	return float32(float32(n)*0.6931472) + float32(p*s)
+}

@@ -266,3 +266,41 @@ func TestReductionsAgree(t *testing.T) {
 		}
 	})
 }
+
+// Log1p is within 2e-7 of the exact value, for every 1009th float32, and every path gives the same bits.
+func TestLog1p(t *testing.T) {
+	const stride = 1009
+	var x []float32
+	for b := uint64(0); b < 1<<32; b += stride {
+		x = append(x, math.Float32frombits(uint32(b)))
+	}
+	x = append(x, 1.0/3, 0.33333334, 0.3333333, 1e-8, 6e-8, 1<<24)
+	x = append(x, specials...)
+	want := make([]float32, len(x))
+	worst := 0.0
+	for i, v := range x {
+		want[i] = log1p32(v)
+		if v != v {
+			if want[i] == want[i] {
+				t.Fatalf("log1p(NaN) is %g", want[i])
+			}
+			continue
+		}
+		exact := math.Log1p(min(max(float64(v), 0), math.MaxFloat32))
+		worst = max(worst, math.Abs(float64(want[i])-exact)/max(1, exact))
+	}
+	t.Logf("the greatest error is %.2g", worst)
+	if worst > 2e-7 {
+		t.Errorf("the greatest error is %v", worst)
+	}
+	onPaths(t, func(t *testing.T) {
+		for _, n := range fewSizes() {
+			got := guarded(x[:n])
+			Log1p(got, got)
+			sameBits(t, "log1p", n, got, want[:n])
+		}
+		got := guarded(make([]float32, len(x)))
+		Log1p(got, x)
+		sameBits(t, "log1p", len(x), got, want)
+	})
+}

@@ -402,6 +402,26 @@ func normalAVX512(cdf, density, x *float32, n int)
 //go:noescape
 func normalAVX2(cdf, density, x *float32, n int)
 
+// log1p computes o = log(1 + max(0, x)); see Log1p.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
+func log1p(o, x *float32, n int) bool {
+	switch path {
+	case AVX512:
+		log1pAVX512(o, x, n)
+	case AVX2:
+		log1pAVX2(o, x, n)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func log1pAVX512(o, x *float32, n int)
+
+//go:noescape
+func log1pAVX2(o, x *float32, n int)
+
 // sgd computes w -= lr·(scale·g + decay·w).
 // It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
 func sgd(w, grad *float32, n int, lr, scale, decay float32) bool {
@@ -1161,3 +1181,23 @@ func normGradRowTimesAVX512(d, dy, y *float32, n int, inv, mean, dot, by float64
 
 //go:noescape
 func normGradRowTimesAVX2(d, dy, y *float32, n int, inv, mean, dot, by float64, acc int)
+
+// cosines computes o = cos 2π(t·w + b); n is a multiple of 8. See cosTurns.
+// It uses vector instructions; if the CPU lacks them, it does nothing and returns false.
+func cosines(o *float32, w, b *float64, n int, t float64) bool {
+	switch path {
+	case AVX512:
+		cosinesAVX512(o, w, b, n, t)
+	case AVX2:
+		cosinesAVX2(o, w, b, n, t)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func cosinesAVX512(o *float32, w, b *float64, n int, t float64)
+
+//go:noescape
+func cosinesAVX2(o *float32, w, b *float64, n int, t float64)

@@ -44,6 +44,8 @@ func addMinusExp(_ *float32, _ *float32, _ *float32, _ int, _ float32) bool { re
 
 func normal(_ *float32, _ *float32, _ *float32, _ int) bool { return false }
 
+func log1p(_ *float32, _ *float32, _ int) bool { return false }
+
 func sgd(_ *float32, _ *float32, _ int, _ float32, _ float32, _ float32) bool { return false }
 
 func momentum(_ *float32, _ *float32, _ *float32, _ int, _ float32, _ float32, _ float32, _ float32) bool {
@@ -161,3 +163,5 @@ func normGradRow(_ *float32, _ *float32, _ *float32, _ int, _ float64, _ float64
 func normGradRowTimes(_ *float32, _ *float32, _ *float32, _ int, _ float64, _ float64, _ float64, _ float64, _ int) bool {
 	return false
 }
+
+func cosines(_ *float32, _ *float64, _ *float64, _ int, _ float64) bool { return false }

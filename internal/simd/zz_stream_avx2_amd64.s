@@ -146,6 +146,42 @@ DATA expLow<>+56(SB)/4, $0xc2d00000
 DATA expLow<>+60(SB)/4, $0xc2d00000
 GLOBL expLow<>(SB), RODATA|NOPTR, $64
 
+DATA greatest<>+0(SB)/4, $0x7f7fffff
+DATA greatest<>+4(SB)/4, $0x7f7fffff
+DATA greatest<>+8(SB)/4, $0x7f7fffff
+DATA greatest<>+12(SB)/4, $0x7f7fffff
+DATA greatest<>+16(SB)/4, $0x7f7fffff
+DATA greatest<>+20(SB)/4, $0x7f7fffff
+DATA greatest<>+24(SB)/4, $0x7f7fffff
+DATA greatest<>+28(SB)/4, $0x7f7fffff
+DATA greatest<>+32(SB)/4, $0x7f7fffff
+DATA greatest<>+36(SB)/4, $0x7f7fffff
+DATA greatest<>+40(SB)/4, $0x7f7fffff
+DATA greatest<>+44(SB)/4, $0x7f7fffff
+DATA greatest<>+48(SB)/4, $0x7f7fffff
+DATA greatest<>+52(SB)/4, $0x7f7fffff
+DATA greatest<>+56(SB)/4, $0x7f7fffff
+DATA greatest<>+60(SB)/4, $0x7f7fffff
+GLOBL greatest<>(SB), RODATA|NOPTR, $64
+
+DATA ln2<>+0(SB)/4, $0x3f317218
+DATA ln2<>+4(SB)/4, $0x3f317218
+DATA ln2<>+8(SB)/4, $0x3f317218
+DATA ln2<>+12(SB)/4, $0x3f317218
+DATA ln2<>+16(SB)/4, $0x3f317218
+DATA ln2<>+20(SB)/4, $0x3f317218
+DATA ln2<>+24(SB)/4, $0x3f317218
+DATA ln2<>+28(SB)/4, $0x3f317218
+DATA ln2<>+32(SB)/4, $0x3f317218
+DATA ln2<>+36(SB)/4, $0x3f317218
+DATA ln2<>+40(SB)/4, $0x3f317218
+DATA ln2<>+44(SB)/4, $0x3f317218
+DATA ln2<>+48(SB)/4, $0x3f317218
+DATA ln2<>+52(SB)/4, $0x3f317218
+DATA ln2<>+56(SB)/4, $0x3f317218
+DATA ln2<>+60(SB)/4, $0x3f317218
+GLOBL ln2<>(SB), RODATA|NOPTR, $64
+
 DATA ln2a<>+0(SB)/4, $0x3f318000
 DATA ln2a<>+4(SB)/4, $0x3f318000
 DATA ln2a<>+8(SB)/4, $0x3f318000
@@ -182,6 +218,24 @@ DATA ln2b<>+56(SB)/4, $0xb95e8083
 DATA ln2b<>+60(SB)/4, $0xb95e8083
 GLOBL ln2b<>(SB), RODATA|NOPTR, $64
 
+DATA log2<>+0(SB)/4, $0x3f2aaada
+DATA log2<>+4(SB)/4, $0x3f2aaada
+DATA log2<>+8(SB)/4, $0x3f2aaada
+DATA log2<>+12(SB)/4, $0x3f2aaada
+DATA log2<>+16(SB)/4, $0x3f2aaada
+DATA log2<>+20(SB)/4, $0x3f2aaada
+DATA log2<>+24(SB)/4, $0x3f2aaada
+DATA log2<>+28(SB)/4, $0x3f2aaada
+DATA log2<>+32(SB)/4, $0x3f2aaada
+DATA log2<>+36(SB)/4, $0x3f2aaada
+DATA log2<>+40(SB)/4, $0x3f2aaada
+DATA log2<>+44(SB)/4, $0x3f2aaada
+DATA log2<>+48(SB)/4, $0x3f2aaada
+DATA log2<>+52(SB)/4, $0x3f2aaada
+DATA log2<>+56(SB)/4, $0x3f2aaada
+DATA log2<>+60(SB)/4, $0x3f2aaada
+GLOBL log2<>(SB), RODATA|NOPTR, $64
+
 DATA log2e<>+0(SB)/4, $0x3fb8aa3b
 DATA log2e<>+4(SB)/4, $0x3fb8aa3b
 DATA log2e<>+8(SB)/4, $0x3fb8aa3b
@@ -199,6 +253,42 @@ DATA log2e<>+52(SB)/4, $0x3fb8aa3b
 DATA log2e<>+56(SB)/4, $0x3fb8aa3b
 DATA log2e<>+60(SB)/4, $0x3fb8aa3b
 GLOBL log2e<>(SB), RODATA|NOPTR, $64
+
+DATA log4<>+0(SB)/4, $0x3ecc95a2
+DATA log4<>+4(SB)/4, $0x3ecc95a2
+DATA log4<>+8(SB)/4, $0x3ecc95a2
+DATA log4<>+12(SB)/4, $0x3ecc95a2
+DATA log4<>+16(SB)/4, $0x3ecc95a2
+DATA log4<>+20(SB)/4, $0x3ecc95a2
+DATA log4<>+24(SB)/4, $0x3ecc95a2
+DATA log4<>+28(SB)/4, $0x3ecc95a2
+DATA log4<>+32(SB)/4, $0x3ecc95a2
+DATA log4<>+36(SB)/4, $0x3ecc95a2
+DATA log4<>+40(SB)/4, $0x3ecc95a2
+DATA log4<>+44(SB)/4, $0x3ecc95a2
+DATA log4<>+48(SB)/4, $0x3ecc95a2
+DATA log4<>+52(SB)/4, $0x3ecc95a2
+DATA log4<>+56(SB)/4, $0x3ecc95a2
+DATA log4<>+60(SB)/4, $0x3ecc95a2
+GLOBL log4<>(SB), RODATA|NOPTR, $64
+
+DATA log6<>+0(SB)/4, $0x3e9b703b
+DATA log6<>+4(SB)/4, $0x3e9b703b
+DATA log6<>+8(SB)/4, $0x3e9b703b
+DATA log6<>+12(SB)/4, $0x3e9b703b
+DATA log6<>+16(SB)/4, $0x3e9b703b
+DATA log6<>+20(SB)/4, $0x3e9b703b
+DATA log6<>+24(SB)/4, $0x3e9b703b
+DATA log6<>+28(SB)/4, $0x3e9b703b
+DATA log6<>+32(SB)/4, $0x3e9b703b
+DATA log6<>+36(SB)/4, $0x3e9b703b
+DATA log6<>+40(SB)/4, $0x3e9b703b
+DATA log6<>+44(SB)/4, $0x3e9b703b
+DATA log6<>+48(SB)/4, $0x3e9b703b
+DATA log6<>+52(SB)/4, $0x3e9b703b
+DATA log6<>+56(SB)/4, $0x3e9b703b
+DATA log6<>+60(SB)/4, $0x3e9b703b
+GLOBL log6<>(SB), RODATA|NOPTR, $64
 
 DATA minusHalf<>+0(SB)/4, $0xbf000000
 DATA minusHalf<>+4(SB)/4, $0xbf000000
@@ -433,6 +523,42 @@ DATA tail<>+52(SB)/4, $0x00000000
 DATA tail<>+56(SB)/4, $0x00000000
 DATA tail<>+60(SB)/4, $0x00000000
 GLOBL tail<>(SB), RODATA|NOPTR, $64
+
+DATA two<>+0(SB)/4, $0x40000000
+DATA two<>+4(SB)/4, $0x40000000
+DATA two<>+8(SB)/4, $0x40000000
+DATA two<>+12(SB)/4, $0x40000000
+DATA two<>+16(SB)/4, $0x40000000
+DATA two<>+20(SB)/4, $0x40000000
+DATA two<>+24(SB)/4, $0x40000000
+DATA two<>+28(SB)/4, $0x40000000
+DATA two<>+32(SB)/4, $0x40000000
+DATA two<>+36(SB)/4, $0x40000000
+DATA two<>+40(SB)/4, $0x40000000
+DATA two<>+44(SB)/4, $0x40000000
+DATA two<>+48(SB)/4, $0x40000000
+DATA two<>+52(SB)/4, $0x40000000
+DATA two<>+56(SB)/4, $0x40000000
+DATA two<>+60(SB)/4, $0x40000000
+GLOBL two<>(SB), RODATA|NOPTR, $64
+
+DATA twoThirds<>+0(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+4(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+8(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+12(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+16(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+20(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+24(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+28(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+32(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+36(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+40(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+44(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+48(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+52(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+56(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+60(SB)/4, $0x3f2aaaab
+GLOBL twoThirds<>(SB), RODATA|NOPTR, $64
 
 // func addAVX2(o, x *float32, n int)
 TEXT ·addAVX2(SB), NOSPLIT, $0-24
@@ -2278,6 +2404,143 @@ end100:
 	VZEROUPPER
 	RET
 
+// func log1pAVX2(o, x *float32, n int)
+TEXT ·log1pAVX2(SB), NOSPLIT, $0-24
+	MOVQ o+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+16(FP), CX
+	VXORPS Y14, Y14, Y14
+	SUBQ $16, CX
+	JLT done102
+loop101:
+	VMOVUPS 0(SI), Y1
+	VMOVUPS 32(SI), Y6
+	VMAXPS Y1, Y14, Y0
+	VMOVUPS greatest<>(SB), Y4
+	VMINPS Y0, Y4, Y1
+	VSUBPS Y1, Y1, Y2
+	VADDPS one<>(SB), Y1, Y1
+	VPSUBD twoThirds<>(SB), Y1, Y3
+	VPSRAD $23, Y3, Y3
+	VPSLLD $23, Y3, Y4
+	VPSUBD Y4, Y1, Y1
+	VCVTDQ2PS Y3, Y3
+	VADDPS one<>(SB), Y1, Y4
+	VSUBPS one<>(SB), Y1, Y1
+	VDIVPS Y4, Y1, Y1
+	VMULPS Y1, Y1, Y4
+	VMULPS log6<>(SB), Y4, Y0
+	VADDPS log4<>(SB), Y0, Y0
+	VMULPS Y4, Y0, Y0
+	VADDPS log2<>(SB), Y0, Y0
+	VMULPS Y4, Y0, Y0
+	VADDPS two<>(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VMULPS ln2<>(SB), Y3, Y3
+	VADDPS Y3, Y0, Y0
+	VADDPS Y2, Y0, Y0
+	VMAXPS Y6, Y14, Y5
+	VMOVUPS greatest<>(SB), Y9
+	VMINPS Y5, Y9, Y6
+	VSUBPS Y6, Y6, Y7
+	VADDPS one<>(SB), Y6, Y6
+	VPSUBD twoThirds<>(SB), Y6, Y8
+	VPSRAD $23, Y8, Y8
+	VPSLLD $23, Y8, Y9
+	VPSUBD Y9, Y6, Y6
+	VCVTDQ2PS Y8, Y8
+	VADDPS one<>(SB), Y6, Y9
+	VSUBPS one<>(SB), Y6, Y6
+	VDIVPS Y9, Y6, Y6
+	VMULPS Y6, Y6, Y9
+	VMULPS log6<>(SB), Y9, Y5
+	VADDPS log4<>(SB), Y5, Y5
+	VMULPS Y9, Y5, Y5
+	VADDPS log2<>(SB), Y5, Y5
+	VMULPS Y9, Y5, Y5
+	VADDPS two<>(SB), Y5, Y5
+	VMULPS Y6, Y5, Y5
+	VMULPS ln2<>(SB), Y8, Y8
+	VADDPS Y8, Y5, Y5
+	VADDPS Y7, Y5, Y5
+	VMOVUPS Y0, 0(DI)
+	VMOVUPS Y5, 32(DI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JGE loop101
+done102:
+	ADDQ $16, CX
+	SUBQ $8, CX
+	JLT done104
+loop103:
+	VMOVUPS 0(SI), Y1
+	VMAXPS Y1, Y14, Y0
+	VMOVUPS greatest<>(SB), Y4
+	VMINPS Y0, Y4, Y1
+	VSUBPS Y1, Y1, Y2
+	VADDPS one<>(SB), Y1, Y1
+	VPSUBD twoThirds<>(SB), Y1, Y3
+	VPSRAD $23, Y3, Y3
+	VPSLLD $23, Y3, Y4
+	VPSUBD Y4, Y1, Y1
+	VCVTDQ2PS Y3, Y3
+	VADDPS one<>(SB), Y1, Y4
+	VSUBPS one<>(SB), Y1, Y1
+	VDIVPS Y4, Y1, Y1
+	VMULPS Y1, Y1, Y4
+	VMULPS log6<>(SB), Y4, Y0
+	VADDPS log4<>(SB), Y0, Y0
+	VMULPS Y4, Y0, Y0
+	VADDPS log2<>(SB), Y0, Y0
+	VMULPS Y4, Y0, Y0
+	VADDPS two<>(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VMULPS ln2<>(SB), Y3, Y3
+	VADDPS Y3, Y0, Y0
+	VADDPS Y2, Y0, Y0
+	VMOVUPS Y0, 0(DI)
+	ADDQ $32, DI
+	ADDQ $32, SI
+	SUBQ $8, CX
+	JGE loop103
+done104:
+	ADDQ $8, CX
+	JZ end105
+	LEAQ tail<>+32(SB), AX
+	SHLQ $2, CX
+	SUBQ CX, AX
+	VMOVDQU (AX), Y15
+	VMASKMOVPS 0(SI), Y15, Y1
+	VMAXPS Y1, Y14, Y0
+	VMOVUPS greatest<>(SB), Y4
+	VMINPS Y0, Y4, Y1
+	VSUBPS Y1, Y1, Y2
+	VADDPS one<>(SB), Y1, Y1
+	VPSUBD twoThirds<>(SB), Y1, Y3
+	VPSRAD $23, Y3, Y3
+	VPSLLD $23, Y3, Y4
+	VPSUBD Y4, Y1, Y1
+	VCVTDQ2PS Y3, Y3
+	VADDPS one<>(SB), Y1, Y4
+	VSUBPS one<>(SB), Y1, Y1
+	VDIVPS Y4, Y1, Y1
+	VMULPS Y1, Y1, Y4
+	VMULPS log6<>(SB), Y4, Y0
+	VADDPS log4<>(SB), Y0, Y0
+	VMULPS Y4, Y0, Y0
+	VADDPS log2<>(SB), Y0, Y0
+	VMULPS Y4, Y0, Y0
+	VADDPS two<>(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VMULPS ln2<>(SB), Y3, Y3
+	VADDPS Y3, Y0, Y0
+	VADDPS Y2, Y0, Y0
+	VMASKMOVPS Y0, Y15, 0(DI)
+end105:
+	VZEROUPPER
+	RET
+
 // func sgdAVX2(w, grad *float32, n int, lr, scale, decay float32)
 TEXT ·sgdAVX2(SB), NOSPLIT, $0-36
 	MOVQ w+0(FP), DI
@@ -2287,8 +2550,8 @@ TEXT ·sgdAVX2(SB), NOSPLIT, $0-36
 	VBROADCASTSS scale+28(FP), Y13
 	VBROADCASTSS decay+32(FP), Y12
 	SUBQ $32, CX
-	JLT done102
-loop101:
+	JLT done107
+loop106:
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 0(SI), Y1
 	VMOVUPS 32(DI), Y3
@@ -2324,12 +2587,12 @@ loop101:
 	ADDQ $128, DI
 	ADDQ $128, SI
 	SUBQ $32, CX
-	JGE loop101
-done102:
+	JGE loop106
+done107:
 	ADDQ $32, CX
 	SUBQ $8, CX
-	JLT done104
-loop103:
+	JLT done109
+loop108:
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 0(SI), Y1
 	VMULPS Y13, Y1, Y1
@@ -2341,10 +2604,10 @@ loop103:
 	ADDQ $32, DI
 	ADDQ $32, SI
 	SUBQ $8, CX
-	JGE loop103
-done104:
+	JGE loop108
+done109:
 	ADDQ $8, CX
-	JZ end105
+	JZ end110
 	LEAQ tail<>+32(SB), AX
 	SHLQ $2, CX
 	SUBQ CX, AX
@@ -2357,7 +2620,7 @@ done104:
 	VMULPS Y14, Y1, Y1
 	VSUBPS Y1, Y0, Y0
 	VMASKMOVPS Y0, Y15, 0(DI)
-end105:
+end110:
 	VZEROUPPER
 	RET
 
@@ -2372,8 +2635,8 @@ TEXT ·momentumAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS decay+40(FP), Y12
 	VBROADCASTSS mu+44(FP), Y11
 	SUBQ $16, CX
-	JLT done107
-loop106:
+	JLT done112
+loop111:
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 0(SI), Y1
 	VMOVUPS 0(DX), Y2
@@ -2402,12 +2665,12 @@ loop106:
 	ADDQ $64, SI
 	ADDQ $64, DX
 	SUBQ $16, CX
-	JGE loop106
-done107:
+	JGE loop111
+done112:
 	ADDQ $16, CX
 	SUBQ $8, CX
-	JLT done109
-loop108:
+	JLT done114
+loop113:
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 0(SI), Y1
 	VMOVUPS 0(DX), Y2
@@ -2424,10 +2687,10 @@ loop108:
 	ADDQ $32, SI
 	ADDQ $32, DX
 	SUBQ $8, CX
-	JGE loop108
-done109:
+	JGE loop113
+done114:
 	ADDQ $8, CX
-	JZ end110
+	JZ end115
 	LEAQ tail<>+32(SB), AX
 	SHLQ $2, CX
 	SUBQ CX, AX
@@ -2444,7 +2707,7 @@ done109:
 	VSUBPS Y3, Y0, Y0
 	VMASKMOVPS Y0, Y15, 0(DI)
 	VMASKMOVPS Y1, Y15, 0(SI)
-end110:
+end115:
 	VZEROUPPER
 	RET
 
@@ -2459,8 +2722,8 @@ TEXT ·nesterovAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS decay+40(FP), Y12
 	VBROADCASTSS mu+44(FP), Y11
 	SUBQ $16, CX
-	JLT done112
-loop111:
+	JLT done117
+loop116:
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 0(SI), Y1
 	VMOVUPS 0(DX), Y2
@@ -2493,12 +2756,12 @@ loop111:
 	ADDQ $64, SI
 	ADDQ $64, DX
 	SUBQ $16, CX
-	JGE loop111
-done112:
+	JGE loop116
+done117:
 	ADDQ $16, CX
 	SUBQ $8, CX
-	JLT done114
-loop113:
+	JLT done119
+loop118:
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 0(SI), Y1
 	VMOVUPS 0(DX), Y2
@@ -2517,10 +2780,10 @@ loop113:
 	ADDQ $32, SI
 	ADDQ $32, DX
 	SUBQ $8, CX
-	JGE loop113
-done114:
+	JGE loop118
+done119:
 	ADDQ $8, CX
-	JZ end115
+	JZ end120
 	LEAQ tail<>+32(SB), AX
 	SHLQ $2, CX
 	SUBQ CX, AX
@@ -2539,7 +2802,7 @@ done114:
 	VSUBPS Y3, Y0, Y0
 	VMASKMOVPS Y0, Y15, 0(DI)
 	VMASKMOVPS Y1, Y15, 0(SI)
-end115:
+end120:
 	VZEROUPPER
 	RET
 
@@ -2561,8 +2824,8 @@ TEXT ·adamAVX2(SB), NOSPLIT, $0-80
 	VBROADCASTSS root+72(FP), Y6
 	VBROADCASTSS eps+76(FP), Y5
 	SUBQ $8, CX
-	JLT done117
-loop116:
+	JLT done122
+loop121:
 	VMOVUPS 0(DI), Y0
 	VMOVUPS 0(SI), Y1
 	VMOVUPS 0(DX), Y2
@@ -2592,10 +2855,10 @@ loop116:
 	ADDQ $32, DX
 	ADDQ $32, R8
 	SUBQ $8, CX
-	JGE loop116
-done117:
+	JGE loop121
+done122:
 	ADDQ $8, CX
-	JZ end118
+	JZ end123
 	LEAQ tail<>+32(SB), AX
 	SHLQ $2, CX
 	SUBQ CX, AX
@@ -2624,6 +2887,6 @@ done117:
 	VMASKMOVPS Y0, Y15, 0(DI)
 	VMASKMOVPS Y1, Y15, 0(SI)
 	VMASKMOVPS Y2, Y15, 0(DX)
-end118:
+end123:
 	VZEROUPPER
 	RET

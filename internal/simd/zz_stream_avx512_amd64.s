@@ -146,6 +146,42 @@ DATA expLow<>+56(SB)/4, $0xc2d00000
 DATA expLow<>+60(SB)/4, $0xc2d00000
 GLOBL expLow<>(SB), RODATA|NOPTR, $64
 
+DATA greatest<>+0(SB)/4, $0x7f7fffff
+DATA greatest<>+4(SB)/4, $0x7f7fffff
+DATA greatest<>+8(SB)/4, $0x7f7fffff
+DATA greatest<>+12(SB)/4, $0x7f7fffff
+DATA greatest<>+16(SB)/4, $0x7f7fffff
+DATA greatest<>+20(SB)/4, $0x7f7fffff
+DATA greatest<>+24(SB)/4, $0x7f7fffff
+DATA greatest<>+28(SB)/4, $0x7f7fffff
+DATA greatest<>+32(SB)/4, $0x7f7fffff
+DATA greatest<>+36(SB)/4, $0x7f7fffff
+DATA greatest<>+40(SB)/4, $0x7f7fffff
+DATA greatest<>+44(SB)/4, $0x7f7fffff
+DATA greatest<>+48(SB)/4, $0x7f7fffff
+DATA greatest<>+52(SB)/4, $0x7f7fffff
+DATA greatest<>+56(SB)/4, $0x7f7fffff
+DATA greatest<>+60(SB)/4, $0x7f7fffff
+GLOBL greatest<>(SB), RODATA|NOPTR, $64
+
+DATA ln2<>+0(SB)/4, $0x3f317218
+DATA ln2<>+4(SB)/4, $0x3f317218
+DATA ln2<>+8(SB)/4, $0x3f317218
+DATA ln2<>+12(SB)/4, $0x3f317218
+DATA ln2<>+16(SB)/4, $0x3f317218
+DATA ln2<>+20(SB)/4, $0x3f317218
+DATA ln2<>+24(SB)/4, $0x3f317218
+DATA ln2<>+28(SB)/4, $0x3f317218
+DATA ln2<>+32(SB)/4, $0x3f317218
+DATA ln2<>+36(SB)/4, $0x3f317218
+DATA ln2<>+40(SB)/4, $0x3f317218
+DATA ln2<>+44(SB)/4, $0x3f317218
+DATA ln2<>+48(SB)/4, $0x3f317218
+DATA ln2<>+52(SB)/4, $0x3f317218
+DATA ln2<>+56(SB)/4, $0x3f317218
+DATA ln2<>+60(SB)/4, $0x3f317218
+GLOBL ln2<>(SB), RODATA|NOPTR, $64
+
 DATA ln2a<>+0(SB)/4, $0x3f318000
 DATA ln2a<>+4(SB)/4, $0x3f318000
 DATA ln2a<>+8(SB)/4, $0x3f318000
@@ -182,6 +218,24 @@ DATA ln2b<>+56(SB)/4, $0xb95e8083
 DATA ln2b<>+60(SB)/4, $0xb95e8083
 GLOBL ln2b<>(SB), RODATA|NOPTR, $64
 
+DATA log2<>+0(SB)/4, $0x3f2aaada
+DATA log2<>+4(SB)/4, $0x3f2aaada
+DATA log2<>+8(SB)/4, $0x3f2aaada
+DATA log2<>+12(SB)/4, $0x3f2aaada
+DATA log2<>+16(SB)/4, $0x3f2aaada
+DATA log2<>+20(SB)/4, $0x3f2aaada
+DATA log2<>+24(SB)/4, $0x3f2aaada
+DATA log2<>+28(SB)/4, $0x3f2aaada
+DATA log2<>+32(SB)/4, $0x3f2aaada
+DATA log2<>+36(SB)/4, $0x3f2aaada
+DATA log2<>+40(SB)/4, $0x3f2aaada
+DATA log2<>+44(SB)/4, $0x3f2aaada
+DATA log2<>+48(SB)/4, $0x3f2aaada
+DATA log2<>+52(SB)/4, $0x3f2aaada
+DATA log2<>+56(SB)/4, $0x3f2aaada
+DATA log2<>+60(SB)/4, $0x3f2aaada
+GLOBL log2<>(SB), RODATA|NOPTR, $64
+
 DATA log2e<>+0(SB)/4, $0x3fb8aa3b
 DATA log2e<>+4(SB)/4, $0x3fb8aa3b
 DATA log2e<>+8(SB)/4, $0x3fb8aa3b
@@ -199,6 +253,42 @@ DATA log2e<>+52(SB)/4, $0x3fb8aa3b
 DATA log2e<>+56(SB)/4, $0x3fb8aa3b
 DATA log2e<>+60(SB)/4, $0x3fb8aa3b
 GLOBL log2e<>(SB), RODATA|NOPTR, $64
+
+DATA log4<>+0(SB)/4, $0x3ecc95a2
+DATA log4<>+4(SB)/4, $0x3ecc95a2
+DATA log4<>+8(SB)/4, $0x3ecc95a2
+DATA log4<>+12(SB)/4, $0x3ecc95a2
+DATA log4<>+16(SB)/4, $0x3ecc95a2
+DATA log4<>+20(SB)/4, $0x3ecc95a2
+DATA log4<>+24(SB)/4, $0x3ecc95a2
+DATA log4<>+28(SB)/4, $0x3ecc95a2
+DATA log4<>+32(SB)/4, $0x3ecc95a2
+DATA log4<>+36(SB)/4, $0x3ecc95a2
+DATA log4<>+40(SB)/4, $0x3ecc95a2
+DATA log4<>+44(SB)/4, $0x3ecc95a2
+DATA log4<>+48(SB)/4, $0x3ecc95a2
+DATA log4<>+52(SB)/4, $0x3ecc95a2
+DATA log4<>+56(SB)/4, $0x3ecc95a2
+DATA log4<>+60(SB)/4, $0x3ecc95a2
+GLOBL log4<>(SB), RODATA|NOPTR, $64
+
+DATA log6<>+0(SB)/4, $0x3e9b703b
+DATA log6<>+4(SB)/4, $0x3e9b703b
+DATA log6<>+8(SB)/4, $0x3e9b703b
+DATA log6<>+12(SB)/4, $0x3e9b703b
+DATA log6<>+16(SB)/4, $0x3e9b703b
+DATA log6<>+20(SB)/4, $0x3e9b703b
+DATA log6<>+24(SB)/4, $0x3e9b703b
+DATA log6<>+28(SB)/4, $0x3e9b703b
+DATA log6<>+32(SB)/4, $0x3e9b703b
+DATA log6<>+36(SB)/4, $0x3e9b703b
+DATA log6<>+40(SB)/4, $0x3e9b703b
+DATA log6<>+44(SB)/4, $0x3e9b703b
+DATA log6<>+48(SB)/4, $0x3e9b703b
+DATA log6<>+52(SB)/4, $0x3e9b703b
+DATA log6<>+56(SB)/4, $0x3e9b703b
+DATA log6<>+60(SB)/4, $0x3e9b703b
+GLOBL log6<>(SB), RODATA|NOPTR, $64
 
 DATA minusHalf<>+0(SB)/4, $0xbf000000
 DATA minusHalf<>+4(SB)/4, $0xbf000000
@@ -415,6 +505,42 @@ DATA one<>+52(SB)/4, $0x3f800000
 DATA one<>+56(SB)/4, $0x3f800000
 DATA one<>+60(SB)/4, $0x3f800000
 GLOBL one<>(SB), RODATA|NOPTR, $64
+
+DATA two<>+0(SB)/4, $0x40000000
+DATA two<>+4(SB)/4, $0x40000000
+DATA two<>+8(SB)/4, $0x40000000
+DATA two<>+12(SB)/4, $0x40000000
+DATA two<>+16(SB)/4, $0x40000000
+DATA two<>+20(SB)/4, $0x40000000
+DATA two<>+24(SB)/4, $0x40000000
+DATA two<>+28(SB)/4, $0x40000000
+DATA two<>+32(SB)/4, $0x40000000
+DATA two<>+36(SB)/4, $0x40000000
+DATA two<>+40(SB)/4, $0x40000000
+DATA two<>+44(SB)/4, $0x40000000
+DATA two<>+48(SB)/4, $0x40000000
+DATA two<>+52(SB)/4, $0x40000000
+DATA two<>+56(SB)/4, $0x40000000
+DATA two<>+60(SB)/4, $0x40000000
+GLOBL two<>(SB), RODATA|NOPTR, $64
+
+DATA twoThirds<>+0(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+4(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+8(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+12(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+16(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+20(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+24(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+28(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+32(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+36(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+40(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+44(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+48(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+52(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+56(SB)/4, $0x3f2aaaab
+DATA twoThirds<>+60(SB)/4, $0x3f2aaaab
+GLOBL twoThirds<>(SB), RODATA|NOPTR, $64
 
 // func addAVX512(o, x *float32, n int)
 TEXT ·addAVX512(SB), NOSPLIT, $0-24
@@ -2294,6 +2420,143 @@ end100:
 	VZEROUPPER
 	RET
 
+// func log1pAVX512(o, x *float32, n int)
+TEXT ·log1pAVX512(SB), NOSPLIT, $0-24
+	MOVQ o+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+16(FP), CX
+	VXORPS Z30, Z30, Z30
+	SUBQ $32, CX
+	JLT done102
+loop101:
+	VMOVUPS 0(SI), Z1
+	VMOVUPS 64(SI), Z6
+	VMAXPS Z1, Z30, Z0
+	VMOVUPS greatest<>(SB), Z4
+	VMINPS Z0, Z4, Z1
+	VSUBPS Z1, Z1, Z2
+	VADDPS one<>(SB), Z1, Z1
+	VPSUBD twoThirds<>(SB), Z1, Z3
+	VPSRAD $23, Z3, Z3
+	VPSLLD $23, Z3, Z4
+	VPSUBD Z4, Z1, Z1
+	VCVTDQ2PS Z3, Z3
+	VADDPS one<>(SB), Z1, Z4
+	VSUBPS one<>(SB), Z1, Z1
+	VDIVPS Z4, Z1, Z1
+	VMULPS Z1, Z1, Z4
+	VMULPS log6<>(SB), Z4, Z0
+	VADDPS log4<>(SB), Z0, Z0
+	VMULPS Z4, Z0, Z0
+	VADDPS log2<>(SB), Z0, Z0
+	VMULPS Z4, Z0, Z0
+	VADDPS two<>(SB), Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VMULPS ln2<>(SB), Z3, Z3
+	VADDPS Z3, Z0, Z0
+	VADDPS Z2, Z0, Z0
+	VMAXPS Z6, Z30, Z5
+	VMOVUPS greatest<>(SB), Z9
+	VMINPS Z5, Z9, Z6
+	VSUBPS Z6, Z6, Z7
+	VADDPS one<>(SB), Z6, Z6
+	VPSUBD twoThirds<>(SB), Z6, Z8
+	VPSRAD $23, Z8, Z8
+	VPSLLD $23, Z8, Z9
+	VPSUBD Z9, Z6, Z6
+	VCVTDQ2PS Z8, Z8
+	VADDPS one<>(SB), Z6, Z9
+	VSUBPS one<>(SB), Z6, Z6
+	VDIVPS Z9, Z6, Z6
+	VMULPS Z6, Z6, Z9
+	VMULPS log6<>(SB), Z9, Z5
+	VADDPS log4<>(SB), Z5, Z5
+	VMULPS Z9, Z5, Z5
+	VADDPS log2<>(SB), Z5, Z5
+	VMULPS Z9, Z5, Z5
+	VADDPS two<>(SB), Z5, Z5
+	VMULPS Z6, Z5, Z5
+	VMULPS ln2<>(SB), Z8, Z8
+	VADDPS Z8, Z5, Z5
+	VADDPS Z7, Z5, Z5
+	VMOVUPS Z0, 0(DI)
+	VMOVUPS Z5, 64(DI)
+	ADDQ $128, DI
+	ADDQ $128, SI
+	SUBQ $32, CX
+	JGE loop101
+done102:
+	ADDQ $32, CX
+	SUBQ $16, CX
+	JLT done104
+loop103:
+	VMOVUPS 0(SI), Z1
+	VMAXPS Z1, Z30, Z0
+	VMOVUPS greatest<>(SB), Z4
+	VMINPS Z0, Z4, Z1
+	VSUBPS Z1, Z1, Z2
+	VADDPS one<>(SB), Z1, Z1
+	VPSUBD twoThirds<>(SB), Z1, Z3
+	VPSRAD $23, Z3, Z3
+	VPSLLD $23, Z3, Z4
+	VPSUBD Z4, Z1, Z1
+	VCVTDQ2PS Z3, Z3
+	VADDPS one<>(SB), Z1, Z4
+	VSUBPS one<>(SB), Z1, Z1
+	VDIVPS Z4, Z1, Z1
+	VMULPS Z1, Z1, Z4
+	VMULPS log6<>(SB), Z4, Z0
+	VADDPS log4<>(SB), Z0, Z0
+	VMULPS Z4, Z0, Z0
+	VADDPS log2<>(SB), Z0, Z0
+	VMULPS Z4, Z0, Z0
+	VADDPS two<>(SB), Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VMULPS ln2<>(SB), Z3, Z3
+	VADDPS Z3, Z0, Z0
+	VADDPS Z2, Z0, Z0
+	VMOVUPS Z0, 0(DI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JGE loop103
+done104:
+	ADDQ $16, CX
+	JZ end105
+	MOVL $-1, AX
+	SHLL CX, AX
+	NOTL AX
+	KMOVW AX, K1
+	VMOVUPS.Z 0(SI), K1, Z1
+	VMAXPS Z1, Z30, Z0
+	VMOVUPS greatest<>(SB), Z4
+	VMINPS Z0, Z4, Z1
+	VSUBPS Z1, Z1, Z2
+	VADDPS one<>(SB), Z1, Z1
+	VPSUBD twoThirds<>(SB), Z1, Z3
+	VPSRAD $23, Z3, Z3
+	VPSLLD $23, Z3, Z4
+	VPSUBD Z4, Z1, Z1
+	VCVTDQ2PS Z3, Z3
+	VADDPS one<>(SB), Z1, Z4
+	VSUBPS one<>(SB), Z1, Z1
+	VDIVPS Z4, Z1, Z1
+	VMULPS Z1, Z1, Z4
+	VMULPS log6<>(SB), Z4, Z0
+	VADDPS log4<>(SB), Z0, Z0
+	VMULPS Z4, Z0, Z0
+	VADDPS log2<>(SB), Z0, Z0
+	VMULPS Z4, Z0, Z0
+	VADDPS two<>(SB), Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VMULPS ln2<>(SB), Z3, Z3
+	VADDPS Z3, Z0, Z0
+	VADDPS Z2, Z0, Z0
+	VMOVUPS Z0, K1, 0(DI)
+end105:
+	VZEROUPPER
+	RET
+
 // func sgdAVX512(w, grad *float32, n int, lr, scale, decay float32)
 TEXT ·sgdAVX512(SB), NOSPLIT, $0-36
 	MOVQ w+0(FP), DI
@@ -2303,8 +2566,8 @@ TEXT ·sgdAVX512(SB), NOSPLIT, $0-36
 	VBROADCASTSS scale+28(FP), Z29
 	VBROADCASTSS decay+32(FP), Z28
 	SUBQ $64, CX
-	JLT done102
-loop101:
+	JLT done107
+loop106:
 	VMOVUPS 0(DI), Z0
 	VMOVUPS 0(SI), Z1
 	VMOVUPS 64(DI), Z3
@@ -2340,12 +2603,12 @@ loop101:
 	ADDQ $256, DI
 	ADDQ $256, SI
 	SUBQ $64, CX
-	JGE loop101
-done102:
+	JGE loop106
+done107:
 	ADDQ $64, CX
 	SUBQ $16, CX
-	JLT done104
-loop103:
+	JLT done109
+loop108:
 	VMOVUPS 0(DI), Z0
 	VMOVUPS 0(SI), Z1
 	VMULPS Z29, Z1, Z1
@@ -2357,10 +2620,10 @@ loop103:
 	ADDQ $64, DI
 	ADDQ $64, SI
 	SUBQ $16, CX
-	JGE loop103
-done104:
+	JGE loop108
+done109:
 	ADDQ $16, CX
-	JZ end105
+	JZ end110
 	MOVL $-1, AX
 	SHLL CX, AX
 	NOTL AX
@@ -2373,7 +2636,7 @@ done104:
 	VMULPS Z30, Z1, Z1
 	VSUBPS Z1, Z0, Z0
 	VMOVUPS Z0, K1, 0(DI)
-end105:
+end110:
 	VZEROUPPER
 	RET
 
@@ -2388,8 +2651,8 @@ TEXT ·momentumAVX512(SB), NOSPLIT, $0-48
 	VBROADCASTSS decay+40(FP), Z28
 	VBROADCASTSS mu+44(FP), Z27
 	SUBQ $64, CX
-	JLT done107
-loop106:
+	JLT done112
+loop111:
 	VMOVUPS 0(DI), Z0
 	VMOVUPS 0(SI), Z1
 	VMOVUPS 0(DX), Z2
@@ -2442,12 +2705,12 @@ loop106:
 	ADDQ $256, SI
 	ADDQ $256, DX
 	SUBQ $64, CX
-	JGE loop106
-done107:
+	JGE loop111
+done112:
 	ADDQ $64, CX
 	SUBQ $16, CX
-	JLT done109
-loop108:
+	JLT done114
+loop113:
 	VMOVUPS 0(DI), Z0
 	VMOVUPS 0(SI), Z1
 	VMOVUPS 0(DX), Z2
@@ -2464,10 +2727,10 @@ loop108:
 	ADDQ $64, SI
 	ADDQ $64, DX
 	SUBQ $16, CX
-	JGE loop108
-done109:
+	JGE loop113
+done114:
 	ADDQ $16, CX
-	JZ end110
+	JZ end115
 	MOVL $-1, AX
 	SHLL CX, AX
 	NOTL AX
@@ -2484,7 +2747,7 @@ done109:
 	VSUBPS Z3, Z0, Z0
 	VMOVUPS Z0, K1, 0(DI)
 	VMOVUPS Z1, K1, 0(SI)
-end110:
+end115:
 	VZEROUPPER
 	RET
 
@@ -2499,8 +2762,8 @@ TEXT ·nesterovAVX512(SB), NOSPLIT, $0-48
 	VBROADCASTSS decay+40(FP), Z28
 	VBROADCASTSS mu+44(FP), Z27
 	SUBQ $64, CX
-	JLT done112
-loop111:
+	JLT done117
+loop116:
 	VMOVUPS 0(DI), Z0
 	VMOVUPS 0(SI), Z1
 	VMOVUPS 0(DX), Z2
@@ -2561,12 +2824,12 @@ loop111:
 	ADDQ $256, SI
 	ADDQ $256, DX
 	SUBQ $64, CX
-	JGE loop111
-done112:
+	JGE loop116
+done117:
 	ADDQ $64, CX
 	SUBQ $16, CX
-	JLT done114
-loop113:
+	JLT done119
+loop118:
 	VMOVUPS 0(DI), Z0
 	VMOVUPS 0(SI), Z1
 	VMOVUPS 0(DX), Z2
@@ -2585,10 +2848,10 @@ loop113:
 	ADDQ $64, SI
 	ADDQ $64, DX
 	SUBQ $16, CX
-	JGE loop113
-done114:
+	JGE loop118
+done119:
 	ADDQ $16, CX
-	JZ end115
+	JZ end120
 	MOVL $-1, AX
 	SHLL CX, AX
 	NOTL AX
@@ -2607,7 +2870,7 @@ done114:
 	VSUBPS Z3, Z0, Z0
 	VMOVUPS Z0, K1, 0(DI)
 	VMOVUPS Z1, K1, 0(SI)
-end115:
+end120:
 	VZEROUPPER
 	RET
 
@@ -2629,8 +2892,8 @@ TEXT ·adamAVX512(SB), NOSPLIT, $0-80
 	VBROADCASTSS root+72(FP), Z22
 	VBROADCASTSS eps+76(FP), Z21
 	SUBQ $16, CX
-	JLT done117
-loop116:
+	JLT done122
+loop121:
 	VMOVUPS 0(DI), Z0
 	VMOVUPS 0(SI), Z1
 	VMOVUPS 0(DX), Z2
@@ -2660,10 +2923,10 @@ loop116:
 	ADDQ $64, DX
 	ADDQ $64, R8
 	SUBQ $16, CX
-	JGE loop116
-done117:
+	JGE loop121
+done122:
 	ADDQ $16, CX
-	JZ end118
+	JZ end123
 	MOVL $-1, AX
 	SHLL CX, AX
 	NOTL AX
@@ -2692,6 +2955,6 @@ done117:
 	VMOVUPS Z0, K1, 0(DI)
 	VMOVUPS Z1, K1, 0(SI)
 	VMOVUPS Z2, K1, 0(DX)
-end118:
+end123:
 	VZEROUPPER
 	RET

@@ -1,5 +1,7 @@
 package main
 
+import "math"
+
 // exp writes dst = e^x. It destroys x and uses the temporaries t0, t1 and t2. simd.exp32 computes
 // the same in Go and explains the method.
 func exp(x, dst string) func(a *asm, r map[string]string) {
@@ -66,4 +68,38 @@ func normal(a *asm, r map[string]string) {
 	a.op("VSUBPS %s, %s, %s", r["cdf"], one, one)
 	whereAbove0("x", "t1", "cdf")(a, r)
 	a.op("VMULPS %s, %s, %s", a.float("normalTop", 0.39894228), r["density"], r["density"])
+}
+
+// log1p writes o = log(1 + max(0, x)); simd.log1p32 computes the same in Go and explains the method.
+func log1p(a *asm, r map[string]string) {
+	x, o, nan, n, t := r["x"], r["o"], r["t0"], r["t1"], r["t2"]
+	// If an operand is NaN, these instructions return the first operand as written.
+	a.op("VMAXPS %s, %s, %s", x, r["zero"], o)
+	a.op("VMOVUPS %s, %s", a.float("greatest", math.MaxFloat32), t)
+	a.op("VMINPS %s, %s, %s", o, t, x)
+	a.op("VSUBPS %s, %s, %s", x, x, nan)
+	a.op("VADDPS %s, %s, %s", a.float("one", 1), x, x)
+	a.op("VPSUBD %s, %s, %s", a.words("twoThirds", 0x3f2aaaab), x, n)
+	a.op("VPSRAD $23, %s, %s", n, n)
+	a.op("VPSLLD $23, %s, %s", n, t)
+	a.op("VPSUBD %s, %s, %s", t, x, x)
+	a.op("VCVTDQ2PS %s, %s", n, n)
+	a.op("VADDPS %s, %s, %s", a.float("one", 1), x, t)
+	a.op("VSUBPS %s, %s, %s", a.float("one", 1), x, x)
+	a.op("VDIVPS %s, %s, %s", t, x, x)
+	a.op("VMULPS %s, %s, %s", x, x, t)
+	a.op("VMULPS %s, %s, %s", a.float("log6", 0.30359063), t, o)
+	for _, c := range []struct {
+		name string
+		v    float32
+	}{{"log4", 0.3995791}, {"log2", 0.6666695}, {"two", 2}} {
+		a.op("VADDPS %s, %s, %s", a.float(c.name, c.v), o, o)
+		if c.name != "two" {
+			a.op("VMULPS %s, %s, %s", t, o, o)
+		}
+	}
+	a.op("VMULPS %s, %s, %s", x, o, o)
+	a.op("VMULPS %s, %s, %s", a.float("ln2", 0.6931472), n, n)
+	a.op("VADDPS %s, %s, %s", n, o, o)
+	a.op("VADDPS %s, %s, %s", nan, o, o)
 }

@@ -37,6 +37,7 @@ func files() map[string]string {
 		{"rows", rowKernels},
 		{"segments", segmentKernels},
 		{"norm", normKernels},
+		{"cosines", cosineKernels},
 	} {
 		for _, i := range []isa{avx512, avx2} {
 			a := newAsm(i)

@@ -193,6 +193,7 @@ func streams(a *asm) {
 		{name: "addMinusExp", doc: "computes o += g - s·e^y.", in: list("o", "grad", "y"), out: list("o"), scalars: list("s"), temps: 4, unroll: 2, body: both(
 			exp("y", "t3"), binary("VMULPS", "t3", "s", "t3"), binary("VSUBPS", "grad", "t3", "grad"), binary("VADDPS", "o", "grad", "o"))},
 		{name: "normal", doc: "computes the normal distribution function and density of x; see Normal.", in: list("x"), out: list("cdf", "density"), zero: true, temps: 3, unroll: 2, body: normal},
+		{name: "log1p", doc: "computes o = log(1 + max(0, x)); see Log1p.", in: list("x"), out: list("o"), zero: true, temps: 3, unroll: 2, body: log1p},
 		{name: "sgd", doc: "computes w -= lr·(scale·g + decay·w).", in: list("w", "grad"), out: list("w"), scalars: list("lr", "scale", "decay"), temps: 1, body: both(
 			decayed, binary("VMULPS", "grad", "lr", "grad"), binary("VSUBPS", "w", "grad", "w"))},
 		{
