@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/philox"
 	"github.com/graphnb/graphnb/internal/simd"
@@ -98,6 +99,9 @@ func NewWalks(e *Events, o WalkOptions) (*Walks, error) {
 	}
 	if o.Exact {
 		o.Dim = e.Nodes
+	}
+	if err := machine.Room(fmt.Sprintf("the walks of %d nodes with %d rows of %d columns", e.Nodes, o.Hops+1, o.Dim), 4*float64(o.Hops+1)*float64(e.Nodes)*float64(o.Dim)); err != nil {
+		return nil, fmt.Errorf("temporal: %w; give a smaller Dim", err)
 	}
 	w := &Walks{o: o, nodes: e.Nodes, h: make([][]float32, o.Hops+1), at: make([]int64, e.Nodes), known: make([]bool, e.Nodes)}
 	for i := range w.h {

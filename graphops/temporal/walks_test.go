@@ -276,6 +276,9 @@ func TestWalksRefuse(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", o, err, want)
 		}
 	}
+	if _, err := NewWalks(e, WalkOptions{Dim: 1 << 50}); err == nil || !strings.Contains(err.Error(), "give a smaller Dim") {
+		t.Errorf("rows of 2⁵⁰ columns: %v", err)
+	}
 	w, err := NewWalks(e, WalkOptions{})
 	if err != nil {
 		t.Fatal(err)
