@@ -6,7 +6,8 @@ usage: python3 bench/temporal/tgn.py EVENTS.npz [--of pyg|tgm] [--seeds 5] [--ep
 The model and its training are those of examples/tgn.py of PyG 2.8.1 (TGM's copies are the same but for what TGM below mends): batches of 200 events in
 order, 10 last neighbours, memory, time and embedding of 100 columns, 2 heads, dropout 0.1, Adam with 1e-4, binary cross-entropy of each event
 and of one random destination between the smallest and the largest. Memory is updated after each batch. The raw message
-is a column of ones, as TGNMemory cannot do without one.
+is a column of ones, as TGNMemory cannot do without one. Times count from the first event, since to TGNMemory all nodes were last
+updated at 0.
 
 Evaluation is TGB's: for each event of val and then of test the rank of its destination among its negatives, half of the equal ones before it; MRR. It
 goes in batches of 200, and memory and neighbours take in each batch after its scores. A node's embedding is computed once for a batch, not
@@ -143,7 +144,7 @@ def main():
         torch.set_num_threads(arg.threads)
     with np.load(arg.events) as f:
         src, dst, t, part, negatives = (f[k] for k in ("src", "dst", "t", "split", "negatives"))
-    data = TemporalData(*(torch.from_numpy(x) for x in (src, dst, t)), msg=torch.ones(len(src), 1))
+    data = TemporalData(*(torch.from_numpy(x) for x in (src, dst, t - t.min())), msg=torch.ones(len(src), 1))
     train, val, test = (data[torch.from_numpy(part == p)] for p in range(3))
     nodes, first = int(max(src.max(), dst.max())) + 1, int((part == 1).sum())
     for seed in range(arg.first, arg.first + arg.seeds):
