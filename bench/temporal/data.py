@@ -1,7 +1,7 @@
 """Events in time, their split and the negatives of their evaluation, as the Temporal Graph Benchmark makes them.
 
 usage: python3 bench/temporal/data.py collegemsg|etcd OUT.npz
-       with a Python that has py-tgb 2.3.0 (bench/temporal/requirements.txt)
+       with a Python that has py-tgb 2.3.0 (bench/requirements-temporal.txt)
 
 Events are those of GNB_DATA/temporal, sorted by time; events of one time keep the order of the file. Nodes of collegemsg have
 the numbers of the file, minus 1; the files of etcd are numbered after its authors. The split is by the quantiles 0.70 and 0.85 of all times. The
