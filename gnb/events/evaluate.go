@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/graphops/temporal"
 )
 
 // measure is a metric of ranks.
@@ -61,21 +62,47 @@ func (t *trainer) Chooses() gnb.Metric {
 
 // Measure implements [gnb.Task].
 func (t *trainer) Measure(splits ...string) (values []runs.NamedValue, err error) {
+	if err := t.prepare(); err != nil {
+		return nil, err
+	}
 	ranks, err := t.rankings(splits)
 	if err != nil {
 		return nil, err
 	}
 	for i, split := range splits {
 		for _, m := range measures {
-			sum := 0.0
-			for _, r := range ranks[i] {
-				sum += m.of(r)
-			}
-			values = append(values, runs.NamedValue{Name: split + "_" + m.Name, Value: sum / float64(len(ranks[i]))})
+			values = append(values, runs.NamedValue{Name: split + "_" + m.Name, Value: m.mean(ranks[i])})
+		}
+		for _, b := range t.bank.all {
+			values = append(values, runs.NamedValue{Name: split + "_" + b.name + "_mrr", Value: measures[0].mean(t.bank.part(b, t.s, split))})
 		}
 	}
 	return values, nil
 }
+
+// mean is the metric of events with these ranks.
+func (m measure) mean(ranks []float64) float64 {
+	sum := 0.0
+	for _, r := range ranks {
+		sum += m.of(r)
+	}
+	return sum / float64(len(ranks))
+}
+
+// prepare makes, once, the negatives of validation and test, and ranks by EdgeBank among them.
+func (t *trainer) prepare() (err error) {
+	if t.wrong != nil {
+		return nil
+	}
+	if t.wrong, err = temporal.TGB(t.s.Events, t.s.train, t.s.val, temporal.TGBOptions{Negatives: t.o.EvalNegatives, Seed: evalSeed}); err != nil {
+		return fmt.Errorf("events: %w", err)
+	}
+	t.bank, err = rankByBank(t.s, t.wrong)
+	return err
+}
+
+// evalSeed is the seed of the negatives of validation and test, which are the same for all runs: it is that of the Temporal Graph Benchmark.
+const evalSeed = 42
 
 // rankings goes through the stream from its beginning to the end of the last of the splits, and returns the rank of each
 // event of each. The ranks of the run divide the questions of a step. Collective.
@@ -88,7 +115,10 @@ func (t *trainer) rankings(splits []string) (all [][]float64, err error) {
 	}
 	progress := t.w.Progress("evaluate", end)
 	err = t.w.OnHost(t.net, func(threads int) error {
-		state := t.model.begin(false)
+		state, err := t.model.begin(false)
+		if err != nil {
+			return err
+		}
 		f := nn.NewFwd(nn.Config{})
 		defer f.Close()
 		for lo, hi := t.s.stepOf(0); lo < end; lo, hi = t.s.stepOf(hi) {
@@ -116,26 +146,32 @@ func (t *trainer) rankings(splits []string) (all [][]float64, err error) {
 func (t *trainer) rank(f *nn.Fwd, state state, lo, hi int, ranks []float64, threads int) error {
 	q := t.s.before(lo)
 	from, to := sample.Share(hi-lo, t.w.Rank(), t.w.World())
+	var events []int32
 	for e := lo + from; e < lo+to; e++ {
-		q.ask(t.s, int32(e), t.s.drawn(42, 1, int32(e), 100))
+		q.ask(t.s, int32(e), t.wrong.Of(e))
+		events = append(events, int32(e))
 	}
-	if len(q.src) == 0 {
+	if len(events) == 0 {
 		return nil
 	}
-	if err := t.audit.check(q, lo+from, lo); err != nil {
+	if err := t.audit.check(q, events, lo); err != nil {
 		return err
 	}
 	var scores []float32
-	if err := nn.Try(func() {
+	if err := try(func() error {
 		f.Reset(nn.Config{Threads: threads})
-		scores = state.scores(f, q, t.model.view(q)).Data()
+		out, err := state.scores(f, q, t.model.view(q))
+		if err == nil {
+			scores = out.Data()
+		}
+		return err
 	}); err != nil {
 		return fmt.Errorf("events: ranking by %s: %w", t.o.Model, err)
 	}
-	for i := range q.src {
+	for i, e := range events {
 		r := rankOf(scores[q.starts[i]:q.starts[i+1]])
 		if math.IsNaN(r) {
-			return fmt.Errorf("events: a score of event %d is not a number; take a smaller learning rate (LR, --lr)", lo+from+i)
+			return fmt.Errorf("events: a score of event %d is not a number; take a smaller learning rate (LR, --lr)", e)
 		}
 		ranks[from+i] = r
 	}

@@ -90,7 +90,7 @@ func runCell(raw []byte) error {
 // metrics to the bit; so has one whose workers are killed at random steps, and which resumes each time.
 func TestKilledRunsResumeExactly(t *testing.T) {
 	testneed.NotShort(t, "it kills and resumes runs for seconds")
-	for _, model := range []string{"tgn", "walks"} {
+	for _, model := range []string{"tgn", "walks", "counts"} {
 		t.Run(model, func(t *testing.T) { killAndResume(t, model) })
 	}
 }

@@ -11,10 +11,10 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
-	"github.com/graphnb/graphnb/graphops/pairs"
+	"github.com/graphnb/graphnb/graphops/temporal"
 )
 
-// Options configure [Train]. The zero value trains a model of walks.
+// Options configure [Train]. The zero value trains a perceptron on counts.
 //
 // Batch counts events, and 0 means 200: the answers of a step rest on what happened before its first event. Epochs 0 means
 // 20, LR 0 means 0.001, for tgn 0.0001. Metric chooses the best epoch: mrr, hits_1, hits_3 or hits_10; "" means mrr. Eval is full or none. Training is
@@ -23,9 +23,10 @@ type Options struct {
 	gnb.OptimizerOptions
 	gnb.EvaluationOptions
 	gnb.LaunchOptions
-	// Model is walks or tgn; "" means walks.
-	Model string `json:",omitempty" flag:"model" help:"walks or tgn (default walks)"`
-	// Hidden is the width of memories and embeddings of tgn, and of the perceptron of walks; 0 means 100.
+	// Model is counts (a perceptron on how often and how recently both nodes had events, also with each other), walks (that, and how
+	// walks through earlier events meet, as TPNet) or tgn (a temporal graph network: learned memory and attention); "" means counts.
+	Model string `json:",omitempty" flag:"model" help:"counts, walks or tgn (default counts)"`
+	// Hidden is the width of memories and embeddings of tgn, and of the perceptron of the others; 0 means 100.
 	Hidden int `json:",omitempty" flag:"hidden" help:"width of memories and embeddings (default 100)" least:"1"`
 	// TimeDim is the number of columns that encode a span of time; 0 means Hidden.
 	TimeDim int `json:",omitempty" flag:"time-dim" help:"columns that encode a span of time (default --hidden)" least:"1"`
@@ -40,14 +41,27 @@ type Options struct {
 	// Until is the last time of training and that of validation; nil means the 0.70 and the 0.85 quantile of the events' times. Test has the
 	// later events. An event of the last time belongs to the split.
 	Until []int64 `json:",omitempty" flag:"until" help:"last times of training, validation (default quantiles .70, .85)"`
-	// Negatives is the number of negatives of each event in training; 0 means 1.
-	Negatives int `json:",omitempty" flag:"negatives" help:"negatives of each event in training (default 1)" least:"1"`
-	// Loss is bce (each candidate by itself) or softmax (an event's destination among its negatives); "" means bce.
-	Loss string `json:",omitempty" flag:"loss" help:"bce or softmax (default bce)"`
+	// Hops is the most events of a walk of walks; 0 means 2.
+	Hops int `json:",omitempty" flag:"hops" help:"events of a walk, for walks (default 2)" least:"1"`
+	// WalkDim is the number of columns to which walk matrices are projected; 0 means about 10 ln of the number of events.
+	WalkDim int `json:",omitempty" flag:"walk-dim" help:"columns of a projected walk matrix (default by events)" least:"1"`
+	// Negatives is the number of negatives of each event in training; 0 means 10, for tgn 1.
+	Negatives int `json:",omitempty" flag:"negatives" help:"negatives of each event in training (default 10)" least:"1"`
+	// History is the share of them that are earlier destinations of the event's source; 0 means none.
+	History float64 `json:",omitempty" flag:"history" help:"share of negatives that are the source's earlier destinations"`
+	// Loss is bce (each candidate by itself) or softmax (an event's destination among its negatives); "" means softmax, for tgn bce.
+	Loss string `json:",omitempty" flag:"loss" help:"softmax or bce (default softmax, bce for tgn)"`
+	// EvalNegatives is the number of negatives of each event of validation and test, which are those of the Temporal Graph Benchmark: half of
+	// them, if there are as many, are nodes that the source had events to in training; 0 means 1000, or fewer where all would be more than 50
+	// million.
+	EvalNegatives int `json:",omitempty" flag:"eval-negatives" help:"negatives of an evaluated event (default 1000)" least:"1"`
 }
 
+// manyNegatives is the most negatives of an evaluation unless their number is given.
+const manyNegatives = 50e6
+
 // modelNames are the models of Options.Model.
-var modelNames = []string{"walks", "tgn"}
+var modelNames = []string{"counts", "walks", "tgn"}
 
 // defaultLR is what LR 0 means for a model.
 func defaultLR(model string) float64 {
@@ -62,8 +76,12 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	switch {
 	case o.Device == "cuda":
 		return errors.New(`events: Train computes on the CPU; leave Device out, or set it to "cpu"`)
-	case o.Hidden < 0 || o.TimeDim < 0 || o.Neighbors < 0 || o.Heads < 0 || o.Negatives < 0:
-		return errors.New("events: Hidden, TimeDim, Neighbors, Heads and Negatives cannot be negative")
+	case o.Hidden < 0 || o.TimeDim < 0 || o.Neighbors < 0 || o.Heads < 0 || o.Hops < 0 || o.WalkDim < 0 || o.Negatives < 0 || o.EvalNegatives < 0:
+		return errors.New("events: Hidden, TimeDim, Neighbors, Heads, Hops, WalkDim, Negatives and EvalNegatives cannot be negative")
+	case !(o.History >= 0 && o.History <= 1):
+		return fmt.Errorf("events: History is %v; it is a share from 0 to 1", o.History)
+	case o.Accumulate > 1:
+		return errors.New("events: Accumulate is set, but the events of a step are those that do not see each other; set Batch")
 	case !(o.Dropout >= 0 && o.Dropout < 1):
 		return fmt.Errorf("events: Dropout is %v; it is a probability below 1", o.Dropout)
 	case !(o.TimeScale >= 0) || math.IsInf(o.TimeScale, 0):
@@ -74,11 +92,15 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 		return errors.New("events: BatchPerWorker is set, but the events of a step are those that do not see each other, whatever the number of workers; set Batch")
 	}
 	o.Device = "cpu"
-	o.Model, o.Hidden, o.Neighbors, o.Heads = cmp.Or(o.Model, "walks"), cmp.Or(o.Hidden, 100), cmp.Or(o.Neighbors, 10), cmp.Or(o.Heads, 2)
-	o.TimeDim, o.Negatives, o.Loss, o.Metric = cmp.Or(o.TimeDim, o.Hidden), cmp.Or(o.Negatives, 1), cmp.Or(o.Loss, "bce"), cmp.Or(o.Metric, "mrr")
+	o.Model, o.Hidden, o.Neighbors, o.Heads = cmp.Or(o.Model, "counts"), cmp.Or(o.Hidden, 100), cmp.Or(o.Neighbors, 10), cmp.Or(o.Heads, 2)
+	negatives, loss := 10, "softmax"
+	if o.Model == "tgn" {
+		negatives, loss = 1, "bce"
+	}
+	o.TimeDim, o.Negatives, o.Loss, o.Metric = cmp.Or(o.TimeDim, o.Hidden), cmp.Or(o.Negatives, negatives), cmp.Or(o.Loss, loss), cmp.Or(o.Metric, "mrr")
 	switch {
 	case !slices.Contains(modelNames, o.Model):
-		return fmt.Errorf("events: there is no model %q; choose %s", o.Model, strings.Join(modelNames, " or "))
+		return fmt.Errorf("events: there is no model %q; choose %s", o.Model, strings.Join(modelNames, ", "))
 	case o.Loss != "bce" && o.Loss != "softmax":
 		return fmt.Errorf("events: there is no loss %q; choose bce or softmax", o.Loss)
 	case o.Model == "tgn" && o.Hidden%o.Heads != 0:
@@ -98,10 +120,14 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 		return fmt.Errorf("events: of the %d events of %s, training has %d, validation %d and test %d; each needs some, so give other times (Until, --until), or data with more times", s.all, ds.Name(), s.train, s.val-s.train, s.all-s.val)
 	}
 	o.Until, o.TimeScale = s.until, cmp.Or(o.TimeScale, s.gap())
+	o.EvalNegatives = cmp.Or(o.EvalNegatives, max(1, min(1000, manyNegatives/max(1, s.all-s.train))))
+	if o.Model == "walks" {
+		o.Hops = cmp.Or(o.Hops, 2)
+		w, err := temporal.NewWalks(s.Events, o.walkOptions())
+		if err != nil {
+			return fmt.Errorf("events: %w", err)
+		}
+		o.WalkDim = w.Options().Dim
+	}
 	return nil
-}
-
-// labels are the options of the losses.
-func (o *Options) labels() pairs.LossOptions {
-	return pairs.LossOptions{PosWeight: float64(o.Negatives)}
 }

@@ -182,7 +182,11 @@ func open(ctx context.Context, run *runs.Run, ds *dataset.Dataset, o PredictOpti
 	if err := loadWeights(run, m, o.Final, ds.Name()); err != nil {
 		return nil, err
 	}
-	a := &answerer{model: m, state: m.begin(false), asOf: s.Time[s.Len()-1], threads: o.Threads}
+	begun, err := m.begin(false)
+	if err != nil {
+		return nil, err
+	}
+	a := &answerer{model: m, state: begun, asOf: s.Time[s.Len()-1], threads: o.Threads}
 	known := s.Len()
 	if o.AsOf != nil {
 		a.asOf, known = *o.AsOf, s.Until(*o.AsOf)
@@ -235,9 +239,13 @@ func (a *answerer) scores(u int32, cands []int32) ([]float32, error) {
 	defer f.Close()
 	for part := range slices.Chunk(cands, scoresAtOnce) {
 		q := &questions{happened: a.happened, src: []int32{u}, times: []int64{a.asOf}, starts: []int32{0, int32(len(part))}, cands: part}
-		if err := nn.Try(func() {
+		if err := try(func() error {
 			f.Reset(nn.Config{Threads: a.threads})
-			out = append(out, a.state.scores(f, q, a.model.view(q)).Data()...)
+			scores, err := a.state.scores(f, q, a.model.view(q))
+			if err == nil {
+				out = append(out, scores.Data()...)
+			}
+			return err
 		}); err != nil {
 			return nil, fmt.Errorf("events: the scores of node %d: %w", u, err)
 		}

@@ -32,7 +32,7 @@ type Proof struct {
 }
 
 func leak(format string, args ...any) error {
-	return fmt.Errorf("events: %w: "+format, append([]any{ErrLeak}, args...)...)
+	return fmt.Errorf("events: %w: %s", ErrLeak, fmt.Sprintf(format, args...))
 }
 
 // newAuditor returns an auditor of a stream, whose order it checks by the graph's arrays.
@@ -64,11 +64,15 @@ func newAuditor(g *graphops.Graph, s *stream) (*auditor, error) {
 	return a, nil
 }
 
-// check checks questions about events, of which the first is number first of the stream, before they are answered. known is the number of events that the
-// state of the model has taken in.
-func (a *auditor) check(q *questions, first, known int) error {
-	begin, end := a.s.stepOf(first)
-	shown, last := q.happened.Len(), first+len(q.src)
+// check checks questions about events of a step, before they are answered. known is the number of events that the state of the model
+// has taken in.
+func (a *auditor) check(q *questions, events []int32, known int) error {
+	shown := q.happened.Len()
+	if len(events) == 0 { // a share without questions
+		return nil
+	}
+	begin, end := a.s.stepOf(int(events[0]))
+	first, last := int(events[0]), int(events[len(events)-1])
 	switch {
 	case shown > begin:
 		return leak("the questions about the events %d to %d see %d events, so that events of one step see each other", begin, end-1, shown)
@@ -76,13 +80,17 @@ func (a *auditor) check(q *questions, first, known int) error {
 		return leak("the state of the model has taken in %d events before the questions about event %d were answered", known, first)
 	case known < begin:
 		return fmt.Errorf("events: the state of the model has taken in %d events before the questions about event %d; it must have all %d before the step", known, first, begin)
-	case last > end:
-		return leak("event %d is asked about in the step of the events %d to %d", last-1, begin, end-1)
+	case last >= end:
+		return leak("event %d is asked about in the step of the events %d to %d", last, begin, end-1)
 	}
-	src, dst, _ := a.g.EdgesAt(a.at[first:last])
+	edges := make([]int64, len(events))
+	for i, e := range events {
+		edges[i] = a.at[e]
+	}
+	src, dst, _ := a.g.EdgesAt(edges)
 	var positives map[sourceAt][]int32
 	for i, u := range q.src {
-		e, cands := first+i, q.cands[q.starts[i]:q.starts[i+1]]
+		e, cands := int(events[i]), q.cands[q.starts[i]:q.starts[i+1]]
 		t := a.g.EdgeTimes[a.at[e]]
 		switch {
 		case src[i] != u || dst[i] != cands[0] || t != q.times[i]:
@@ -90,7 +98,7 @@ func (a *auditor) check(q *questions, first, known int) error {
 		case shown > 0 && a.g.EdgeTimes[a.at[shown-1]] > t:
 			return leak("event %d of time %d is known to a question of time %d", shown-1, a.g.EdgeTimes[a.at[shown-1]], t)
 		case positives == nil:
-			positives = a.positives(first, last)
+			positives = a.positives(first, last+1)
 		}
 		for _, v := range cands[1:] {
 			if slices.Contains(positives[sourceAt{u, t}], v) {

@@ -2,9 +2,6 @@ package events
 
 import (
 	"fmt"
-	"math"
-	"slices"
-	"sort"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/temporal"
@@ -14,10 +11,8 @@ import (
 type stream struct {
 	*temporal.Events
 	steps
-	// targets are the nodes that are destinations of some event, ascending: the candidates of negatives.
-	targets []int32
-	cols    int     // of the events' features
-	until   []int64 // the last times of training and of validation
+	cols  int     // of the events' features
+	until []int64 // the last times of training and of validation
 }
 
 // newStream returns the events of a dataset, cut as options say.
@@ -30,40 +25,19 @@ func newStream(ds *dataset.Dataset, o *Options) (*stream, error) {
 	if e.Features != nil {
 		s.cols = e.Features.Cols
 	}
-	until := o.Until
-	if until == nil && e.Len() > 0 {
-		until = []int64{quantile(e.Time, 0.70), quantile(e.Time, 0.85)}
+	s.until = o.Until
+	if s.until == nil {
+		cut, err := temporal.SplitTimes(e.Time, temporal.SplitOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("events: %s: %w; or give the last times of training and validation (Until, --until)", ds.Name(), err)
+		}
+		s.until = []int64{e.Time[cut.Train-1], e.Time[cut.Val-1]}
 	}
-	if len(until) == 2 {
-		s.until = until
-		s.train, s.val = e.Until(until[0]), e.Until(until[1])
-	}
+	s.train, s.val = e.Until(s.until[0]), e.Until(s.until[1])
 	if s.train == 0 {
-		return nil, fmt.Errorf("events: %s has %d events, and none of them is for training, which has those up to %s; give other data, or other times (Until, --until)", ds.Name(), e.Len(), untils(until))
-	}
-	s.targets = slices.Clone(e.Dst)
-	slices.Sort(s.targets)
-	s.targets = slices.Compact(s.targets)
-	if len(s.targets) < 2 {
-		return nil, fmt.Errorf("events: all events of %s have the same destination, so there is nothing to predict", ds.Name())
+		return nil, fmt.Errorf("events: %s has %d events, and none of them is for training, which has those up to time %d; give other data, or other times (Until, --until)", ds.Name(), e.Len(), s.until[0])
 	}
 	return s, nil
-}
-
-// untils says until when training has events.
-func untils(until []int64) string {
-	if len(until) == 0 {
-		return "the 0.70 quantile of time"
-	}
-	return fmt.Sprint("time ", until[0])
-}
-
-// quantile returns the largest whole number up to the quantile q of ascending times, linear between two of them as NumPy's.
-func quantile(times []int64, q float64) int64 {
-	at := q * float64(len(times)-1)
-	lo := int(at)
-	hi := min(lo+1, len(times)-1)
-	return times[lo] + int64(math.Floor((at-float64(lo))*float64(times[hi]-times[lo])))
 }
 
 // gap is the mean time between two successive events of a node in training: the unit in which models take spans of time.
@@ -111,12 +85,6 @@ func (s steps) stepOf(event int) (lo, hi int) {
 	return s.all, s.all
 }
 
-// among returns the position of a node among ascending ids, and whether it is there.
-func among(ids []int32, v int32) (int, bool) {
-	i := sort.Search(len(ids), func(i int) bool { return ids[i] >= v })
-	return i, i < len(ids) && ids[i] == v
-}
-
 // questions ask for the destinations of some events of a step. All that an answer may rest on is in them, and in what has happened.
 type questions struct {
 	happened *temporal.Events // the events before the step
@@ -124,12 +92,16 @@ type questions struct {
 	times    []int64          // [questions]: its time
 	starts   []int32          // [questions+1]: its candidates in cands
 	cands    []int32
+	names    []int32 // [cands]: tell the candidates of training apart, in the draws of dropout
 }
 
 // ask appends a question about an event, whose own destination is the first candidate, and the negatives are the others.
 func (q *questions) ask(s *stream, event int32, negatives []int32) {
 	q.src, q.times = append(q.src, s.Src[event]), append(q.times, s.Time[event])
 	q.cands = append(append(q.cands, s.Dst[event]), negatives...)
+	for i := range 1 + len(negatives) {
+		q.names = append(q.names, event*int32(1+len(negatives))+int32(i))
+	}
 	q.starts = append(q.starts, int32(len(q.cands)))
 }
 

@@ -213,12 +213,12 @@ func (m *tgn) view(q *questions) any {
 }
 
 // begin implements [model]: all memories are zero. Those of training are the parameter, which checkpoints hold.
-func (m *tgn) begin(training bool) state {
+func (m *tgn) begin(training bool) (state, error) {
 	if training {
 		clear(m.Memory.W)
-		return &memories{m, m.Memory.W}
+		return &memories{m, m.Memory.W}, nil
 	}
-	return &memories{m, make([]float32, m.nodes*m.Memory.Cols)}
+	return &memories{m, make([]float32, m.nodes*m.Memory.Cols)}, nil
 }
 
 // resumed implements [model].
@@ -231,9 +231,9 @@ type memories struct {
 }
 
 // scores implements [state].
-func (m *memories) scores(f *nn.Fwd, _ *questions, view any) *nn.Tensor {
+func (m *memories) scores(f *nn.Fwd, _ *questions, view any) (*nn.Tensor, error) {
 	v := view.(*tgnView)
-	return m.Score.forward(f, m.embed(f, v.neighbourhood, m.rows), v.from, v.to)
+	return m.Score.forward(f, m.embed(f, v.neighbourhood, m.rows), v.from, v.to), nil
 }
 
 // happen implements [state]: the memories of the nodes of the events change by the messages that were waiting. The ranks

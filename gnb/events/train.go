@@ -9,6 +9,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/graphops/temporal"
 )
 
@@ -20,7 +21,7 @@ type model interface {
 	view(q *questions) any
 	// begin returns the state before the first event; in training it is part of checkpoints, as far as it is no function of the
 	// stream.
-	begin(training bool) state
+	begin(training bool) (state, error)
 	// resumed returns the state of a resumed training after some events.
 	resumed(happened *temporal.Events) (state, error)
 }
@@ -28,7 +29,7 @@ type model interface {
 // state is what a model knows of the events that have happened.
 type state interface {
 	// scores returns the scores of the candidates of questions about the next step, and leaves the state as it is.
-	scores(f *nn.Fwd, q *questions, view any) *nn.Tensor
+	scores(f *nn.Fwd, q *questions, view any) (*nn.Tensor, error)
 	// happen adds the events of now behind the first before, a step. Collective.
 	happen(now *temporal.Events, before int, w ranks) error
 }
@@ -48,6 +49,10 @@ type trainer struct {
 	model model
 	net   *gnb.Net[nn.Model]
 	audit *auditor
+	draws *temporal.Drawer
+	// wrong are the negatives of validation and test, and bank the ranks of EdgeBank among them; nil before the first measure.
+	wrong *temporal.Negatives
+	bank  *bankRanks
 	state state // of training; nil before the first step
 	known int   // the events that state has taken in
 }
@@ -61,6 +66,7 @@ func start(w *gnb.Worker, o Options) (gnb.Task, error) {
 	if t.audit, err = newAuditor(w.Dataset().Graph, s); err != nil {
 		return nil, err
 	}
+	t.draws = temporal.NewDrawer(s.Events, temporal.DrawOptions{Count: o.Negatives, History: o.History, Strict: true})
 	w.Keep("proof", &t.audit.Proof)
 	t.model = o.model(s, w.Dataset().Features, s.Nodes)
 	t.net = w.NetworkOf(o.Model, nn.ModelConfig{}, t.model)
@@ -73,29 +79,31 @@ func (o *Options) model(s *stream, x *dataset.Matrix, trained int) model {
 	if o.Model == "tgn" {
 		return newTGN(s, x, trained, o)
 	}
-	return newWalks(s, o)
+	return newCounts(s, o)
 }
 
 // of implements gnb.Items.Of: it returns the questions about a share of a step.
 func (t *trainer) of(epoch, step int, items []int32, lo, hi int) (seeds gnb.Seeds, value any, err error) {
-	q := t.s.before(int(items[0]))
+	q := &asked{questions: t.s.before(int(items[0]))}
 	var sources numbered
 	for _, e := range items[lo:hi] {
-		q.ask(t.s, e, t.negatives(epoch, e))
+		negatives := t.draws.Append(nil, t.w.Seed(), epoch, int(e))
+		if len(negatives) < t.o.Negatives { // no other destination exists yet
+			continue
+		}
+		q.ask(t.s, e, negatives)
+		q.events = append(q.events, e)
 		sources.add(t.s.Src[e])
 	}
-	first := int(items[0])
-	if lo < hi {
-		first = int(items[lo])
-	}
-	return gnb.Seeds{IDs: sources.ids}, &asked{q, first, t.model.view(q)}, nil
+	q.view = t.model.view(q.questions)
+	return gnb.Seeds{IDs: sources.ids}, q, nil
 }
 
 // asked are questions with what a model takes of the stream to answer them.
 type asked struct {
 	*questions
-	first int // the first event that is asked about, or that of the step
-	view  any
+	events []int32 // those that are asked about
+	view   any
 }
 
 // Network implements [gnb.Task].
@@ -133,19 +141,23 @@ func (t *trainer) Loss(b *gnb.Batch) (loss *nn.Loss) {
 	q := b.Value.(*asked)
 	err := t.enter(q.happened)
 	if err == nil {
-		err = t.audit.check(q.questions, q.first, t.known)
+		err = t.audit.check(q.questions, q.events, t.known)
 	}
 	if err != nil {
 		t.w.Fail(err)
 	}
 	f := t.net.Begin(b)
-	if err := nn.Try(func() {
-		scores := t.state.scores(f, q.questions, q.view)
-		if t.o.Loss == "softmax" {
-			loss = t.o.labels().Softmax(scores, t.o.Negatives)
-		} else {
-			loss = t.o.labels().BCE(scores, t.o.Negatives)
+	if err := try(func() error {
+		scores, err := t.state.scores(f, q.questions, q.view)
+		if err != nil {
+			return err
 		}
+		if t.o.Loss == "softmax" {
+			loss = pairs.Softmax(scores, t.o.Negatives)
+		} else {
+			loss = pairs.LossOptions{PosWeight: float64(t.o.Negatives)}.BCE(scores, t.o.Negatives)
+		}
+		return nil
 	}); err != nil {
 		t.w.Fail(fmt.Errorf("events: the scores of %s: %w", t.o.Model, err))
 	}
@@ -161,11 +173,20 @@ func (t *trainer) Loss(b *gnb.Batch) (loss *nn.Loss) {
 	return loss
 }
 
+// try calls a function that computes tensors, and returns its error, or that of a misused one.
+func try(compute func() error) (err error) {
+	if misused := nn.Try(func() { err = compute() }); misused != nil {
+		return misused
+	}
+	return err
+}
+
 // enter brings the state of training to the beginning of a step.
 func (t *trainer) enter(happened *temporal.Events) (err error) {
 	switch {
 	case happened.Len() == 0:
-		t.state, t.known = t.model.begin(true), 0
+		t.state, err = t.model.begin(true)
+		t.known = 0
 	case t.state == nil:
 		t.state, err = t.model.resumed(happened)
 		t.known = happened.Len()

@@ -1,0 +1,240 @@
+package events
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/temporal"
+	"github.com/graphnb/graphnb/internal/parallel"
+)
+
+// counts scores a pair of nodes by a perceptron on what the stream says about them: how often and how recently each of the two had events,
+// and the two with each other, in which direction. With walks it also takes how the walks of the two nodes through earlier events meet. None of
+// that is learned, so it is a function of the stream alone.
+type counts struct {
+	In  *nn.Linear `nn:"in"`
+	Mid *nn.Linear `nn:"mid"`
+	Out *nn.Linear `nn:"out"`
+
+	s       *stream
+	decays  []float64 // the times after which an event counts 1/e
+	dropout float64
+	walks   *temporal.WalkOptions // nil: none
+}
+
+// The columns of the input of a counts.
+const (
+	pairCols = 2 + 2*spans + 1 // of the two nodes together
+	nodeCols = 2 + 3*spans     // of each
+	spans    = 3               // decays
+)
+
+// walkSpan is the number of mean gaps after which an event of a walk counts 1/e.
+const walkSpan = 200
+
+// walkOptions are those of the walks of a model; Dim is 0 for the default.
+func (o *Options) walkOptions() temporal.WalkOptions {
+	return temporal.WalkOptions{Hops: o.Hops, Dim: o.WalkDim, Decay: 1 / (walkSpan * o.TimeScale)}
+}
+
+func newCounts(s *stream, o *Options) *counts {
+	m := &counts{s: s, decays: []float64{o.TimeScale / 16, o.TimeScale, 16 * o.TimeScale}, dropout: o.Dropout}
+	cols := pairCols + 2*nodeCols
+	if o.Model == "walks" {
+		of := o.walkOptions()
+		m.walks = &of
+		cols += 2*(of.Hops+1)*(of.Hops+2)/2 + (of.Hops+1)*(of.Hops+1)
+	}
+	m.In, m.Mid, m.Out = nn.NewLinear(cols, o.Hidden, true), nn.NewLinear(o.Hidden, o.Hidden, true), nn.NewLinear(o.Hidden, 1, true)
+	return m
+}
+
+// NumLayers implements [nn.Model].
+func (m *counts) NumLayers() int { return 1 }
+
+// Layer implements [nn.Model]. A counts computes by its [past] alone.
+func (m *counts) Layer(f *nn.Fwd, _ int, b *nn.Block, h *nn.Tensor) *nn.Tensor { return f.Dst(b, h) }
+
+// Reads implements [nn.Reader].
+func (m *counts) Reads() nn.Reads { return nn.Reads{Edges: true} }
+
+// pairFeatures writes what the past of source u says about its candidates, as of time t.
+func (m *counts) pairFeatures(out []float32, u int32, cands []int32, happened *temporal.Events, t int64) {
+	type met struct {
+		count [2]float64        // of events to the candidate, and from it
+		decay [2][spans]float64 // the same, each weighted by its age
+		rank  int               // of the candidate among the nodes that u had events with, the latest first
+	}
+	of := make(map[int32]*met, len(cands))
+	for _, v := range cands {
+		of[v] = nil
+	}
+	own := happened.EventsOf(u)
+	others := map[int32]bool{}
+	for i := len(own) - 1; i >= 0; i-- {
+		e := own[i]
+		v := happened.Other(e, u)
+		rank := len(others)
+		others[v] = true
+		p, asked := of[v]
+		if !asked {
+			continue
+		}
+		if p == nil {
+			p = &met{rank: rank}
+			of[v] = p
+		}
+		way := 0
+		if happened.Src[e] != u {
+			way = 1
+		}
+		p.count[way]++
+		for k, d := range m.decays {
+			p.decay[way][k] += math.Exp(float64(happened.Time[e]-t) / d)
+		}
+	}
+	for i, v := range cands {
+		row := out[i*pairCols : (i+1)*pairCols]
+		p := of[v]
+		if p == nil {
+			clear(row)
+			continue
+		}
+		row[0], row[1] = log1p(p.count[0]), log1p(p.count[1])
+		for k := range spans {
+			row[2+k], row[2+spans+k] = log1p(p.decay[0][k]), log1p(p.decay[1][k])
+		}
+		row[2+2*spans] = 1 / float32(1+p.rank)
+	}
+}
+
+func log1p(x float64) float32 { return float32(math.Log1p(x)) }
+
+// view implements [model]: the columns of pairs.
+func (m *counts) view(q *questions) any {
+	out := make([]float32, len(q.cands)*pairCols)
+	parallel.For(0, len(q.src), 8, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			a, b := int(q.starts[i]), int(q.starts[i+1])
+			m.pairFeatures(out[a*pairCols:b*pairCols], q.src[i], q.cands[a:b], q.happened, q.times[i])
+		}
+	})
+	return out
+}
+
+// begin implements [model].
+func (m *counts) begin(bool) (state, error) {
+	p := &past{counts: m, of: make([]ofNode, m.s.Nodes)}
+	if m.walks == nil {
+		return p, nil
+	}
+	var err error
+	if p.walks, err = temporal.NewWalks(m.s.Head(0), *m.walks); err != nil {
+		return nil, fmt.Errorf("events: %w", err)
+	}
+	return p, nil
+}
+
+// resumed implements [model]: the state is a function of the stream.
+func (m *counts) resumed(happened *temporal.Events) (state, error) {
+	p, err := m.begin(true)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.happen(happened, 0, ranks{})
+}
+
+// past is the state of a counts.
+type past struct {
+	*counts
+	of    []ofNode
+	walks *temporal.Walks // nil: none
+}
+
+// ofNode is how often and how recently a node had events, as source and as destination.
+type ofNode struct {
+	n     [2]float64
+	decay [2][spans]float64 // as of last
+	last  [2]int64
+}
+
+// features writes the columns of a node as of time t.
+func (n *ofNode) features(row []float32, decays []float64, t int64) {
+	clear(row)
+	for way := range 2 {
+		if n.n[way] == 0 {
+			continue
+		}
+		row[way] = log1p(n.n[way])
+		for k, d := range decays {
+			row[2+way*spans+k] = log1p(n.decay[way][k] * math.Exp(float64(n.last[way]-t)/d))
+		}
+	}
+	if n.n[0]+n.n[1] == 0 {
+		return
+	}
+	last := n.last[0]
+	if n.n[0] == 0 || n.n[1] > 0 && n.last[1] > last {
+		last = n.last[1]
+	}
+	for k, d := range decays {
+		row[2+2*spans+k] = float32(1 / (1 + float64(t-last)/d))
+	}
+}
+
+// scores implements [state].
+func (p *past) scores(f *nn.Fwd, q *questions, view any) (*nn.Tensor, error) {
+	ofPairs, cols := view.([]float32), pairCols+2*nodeCols
+	x := make([]float32, len(q.cands)*cols)
+	parallel.For(f.Config().Threads, len(q.src), 8, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			t := q.times[i]
+			var own [nodeCols]float32
+			p.of[q.src[i]].features(own[:], p.decays, t)
+			for at := int(q.starts[i]); at < int(q.starts[i+1]); at++ {
+				row := x[at*cols : (at+1)*cols]
+				copy(row, ofPairs[at*pairCols:(at+1)*pairCols])
+				copy(row[pairCols:], own[:])
+				p.of[q.cands[at]].features(row[pairCols+nodeCols:], p.decays, t)
+			}
+		}
+	})
+	h := f.Input(len(q.cands), cols, x, nil)
+	if p.walks != nil {
+		w := make([]float32, len(q.cands)*p.walks.Cols())
+		if err := p.walks.Features(w, q.src, q.times, q.starts, q.cands); err != nil {
+			return nil, fmt.Errorf("events: %w", err)
+		}
+		h = f.Concat(h, f.Input(len(q.cands), p.walks.Cols(), w, nil))
+	}
+	h = f.ReLU(p.In.Forward(f, h))
+	if p.dropout > 0 {
+		h = f.Dropout(h.SetSpace(&nn.Space{IDs: q.names}), p.dropout)
+	}
+	return p.Out.Forward(f, f.ReLU(p.Mid.Forward(f, h))), nil
+}
+
+// happen implements [state].
+func (p *past) happen(now *temporal.Events, before int, _ ranks) error {
+	if p.walks != nil {
+		p.walks.See(now)
+	}
+	for e := before; e < now.Len(); e++ {
+		t := now.Time[e]
+		for way, v := range []int32{now.Src[e], now.Dst[e]} {
+			n := &p.of[v]
+			for k, d := range p.decays {
+				if n.n[way] == 0 {
+					n.decay[way][k] = 0 // and last is no time yet
+				} else {
+					n.decay[way][k] *= math.Exp(float64(n.last[way]-t) / d)
+				}
+				n.decay[way][k]++
+			}
+			n.n[way]++
+			n.last[way] = t
+		}
+	}
+	return nil
+}
