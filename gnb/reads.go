@@ -30,7 +30,7 @@ func unread(ds *Dataset, m nn.Model, learned bool) (all []ignored) {
 	}
 	add(edges.Weighted, reads.Weights, "edge weights", "sage and gin read weights with EdgeWeights (--edge-weights), and gcn does always")
 	add(edges.FeatureCols > 0, reads.EdgeFeatures, phrase.Count(edges.FeatureCols, "feature")+" of edges", "gatv2 reads features of edges")
-	add(edges.Times, false, "edge times", "")
+	add(edges.Times, reads.Times, "edge times", "models of events read times (--task events)")
 	if s := ds.Schema(); s != nil {
 		const typed = "rgcn and hgt read types"
 		add(len(s.Nodes) > 1, reads.Types, phrase.Count(len(s.Nodes), "type")+" of nodes (their features share columns)", typed)

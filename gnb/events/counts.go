@@ -3,6 +3,7 @@ package events
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/temporal"
@@ -21,6 +22,8 @@ type counts struct {
 	decays  []float64 // the times after which an event counts 1/e
 	dropout float64
 	walks   *temporal.WalkOptions // nil: none
+
+	meetings sync.Pool // of *meeting
 }
 
 // The columns of the input of a counts.
@@ -40,6 +43,7 @@ func (o *Options) walkOptions() temporal.WalkOptions {
 
 func newCounts(s *stream, o *Options) *counts {
 	m := &counts{s: s, decays: []float64{o.TimeScale / 16, o.TimeScale, 16 * o.TimeScale}, dropout: o.Dropout}
+	m.meetings.New = func() any { return &meeting{of: make([]int32, s.Nodes)} }
 	cols := pairCols + 2*nodeCols
 	if o.Model == "walks" {
 		of := o.walkOptions()
@@ -57,33 +61,47 @@ func (m *counts) NumLayers() int { return 1 }
 func (m *counts) Layer(f *nn.Fwd, _ int, b *nn.Block, h *nn.Tensor) *nn.Tensor { return f.Dst(b, h) }
 
 // Reads implements [nn.Reader].
-func (m *counts) Reads() nn.Reads { return nn.Reads{Edges: true} }
+func (m *counts) Reads() nn.Reads { return nn.Reads{Edges: true, Times: true, Types: true} }
+
+// met is what has happened between a source and a candidate.
+type met struct {
+	count [2]float64        // events to the candidate, and from it
+	decay [2][spans]float64 // the same, each weighted by its age
+	rank  int               // of the candidate among the nodes that the source had events with, the latest first
+	some  bool
+}
+
+// meeting is the memory to find out what happened between a source and its candidates.
+type meeting struct {
+	of   []int32 // [nodes]: 1 more than the place of a candidate in mets, -1 for another node that the source has met, 0 for the rest
+	mets []met
+}
 
 // pairFeatures writes what the past of source u says about its candidates, as of time t.
-func (m *counts) pairFeatures(out []float32, u int32, cands []int32, happened *temporal.Events, t int64) {
-	type met struct {
-		count [2]float64        // of events to the candidate, and from it
-		decay [2][spans]float64 // the same, each weighted by its age
-		rank  int               // of the candidate among the nodes that u had events with, the latest first
-	}
-	of := make(map[int32]*met, len(cands))
+func (m *counts) pairFeatures(out []float32, u int32, cands []int32, happened *temporal.Events, t int64, k *meeting) {
+	k.mets = k.mets[:0]
 	for _, v := range cands {
-		of[v] = nil
+		if k.of[v] == 0 {
+			k.mets = append(k.mets, met{})
+			k.of[v] = int32(len(k.mets))
+		}
 	}
-	own := happened.EventsOf(u)
-	others := map[int32]bool{}
+	own, others := happened.EventsOf(u), 0
 	for i := len(own) - 1; i >= 0; i-- {
 		e := own[i]
 		v := happened.Other(e, u)
-		rank := len(others)
-		others[v] = true
-		p, asked := of[v]
-		if !asked {
+		at := k.of[v]
+		if at <= 0 {
+			if at == 0 {
+				k.of[v] = -1
+				others++
+			}
 			continue
 		}
-		if p == nil {
-			p = &met{rank: rank}
-			of[v] = p
+		p := &k.mets[at-1]
+		if !p.some {
+			p.some, p.rank = true, others
+			others++
 		}
 		way := 0
 		if happened.Src[e] != u {
@@ -96,8 +114,8 @@ func (m *counts) pairFeatures(out []float32, u int32, cands []int32, happened *t
 	}
 	for i, v := range cands {
 		row := out[i*pairCols : (i+1)*pairCols]
-		p := of[v]
-		if p == nil {
+		p := &k.mets[k.of[v]-1]
+		if !p.some {
 			clear(row)
 			continue
 		}
@@ -107,6 +125,12 @@ func (m *counts) pairFeatures(out []float32, u int32, cands []int32, happened *t
 		}
 		row[2+2*spans] = 1 / float32(1+p.rank)
 	}
+	for _, v := range cands {
+		k.of[v] = 0
+	}
+	for _, e := range own {
+		k.of[happened.Other(e, u)] = 0
+	}
 }
 
 func log1p(x float64) float32 { return float32(math.Log1p(x)) }
@@ -115,9 +139,11 @@ func log1p(x float64) float32 { return float32(math.Log1p(x)) }
 func (m *counts) view(q *questions) any {
 	out := make([]float32, len(q.cands)*pairCols)
 	parallel.For(0, len(q.src), 8, func(lo, hi int) {
+		k := m.meetings.Get().(*meeting)
+		defer m.meetings.Put(k)
 		for i := lo; i < hi; i++ {
 			a, b := int(q.starts[i]), int(q.starts[i+1])
-			m.pairFeatures(out[a*pairCols:b*pairCols], q.src[i], q.cands[a:b], q.happened, q.times[i])
+			m.pairFeatures(out[a*pairCols:b*pairCols], q.src[i], q.cands[a:b], q.happened, q.times[i], k)
 		}
 	})
 	return out

@@ -26,8 +26,8 @@ type Options struct {
 	// Model is counts (a perceptron on how often and how recently both nodes had events, also with each other), walks (that, and how
 	// walks through earlier events meet, as TPNet) or tgn (a temporal graph network: learned memory and attention); "" means counts.
 	Model string `json:",omitempty" flag:"model" help:"counts, walks or tgn (default counts)"`
-	// Hidden is the width of memories and embeddings of tgn, and of the perceptron of the others; 0 means 100.
-	Hidden int `json:",omitempty" flag:"hidden" help:"width of memories and embeddings (default 100)" least:"1"`
+	// Hidden is the width of memories and embeddings of tgn, and of the perceptron of the others; 0 means 64, for tgn 100.
+	Hidden int `json:",omitempty" flag:"hidden" help:"width of memories and layers (default 64, 100 of tgn)" least:"1"`
 	// TimeDim is the number of columns that encode a span of time; 0 means Hidden.
 	TimeDim int `json:",omitempty" flag:"time-dim" help:"columns that encode a span of time (default --hidden)" least:"1"`
 	// Neighbors is the number of last events of a node that tgn's attention sees; 0 means 10.
@@ -92,7 +92,8 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 		return errors.New("events: BatchPerWorker is set, but the events of a step are those that do not see each other, whatever the number of workers; set Batch")
 	}
 	o.Device = "cpu"
-	o.Model, o.Hidden, o.Neighbors, o.Heads = cmp.Or(o.Model, "counts"), cmp.Or(o.Hidden, 100), cmp.Or(o.Neighbors, 10), cmp.Or(o.Heads, 2)
+	o.Model = cmp.Or(o.Model, "counts")
+	o.Hidden, o.Neighbors, o.Heads = cmp.Or(o.Hidden, map[bool]int{true: 100, false: 64}[o.Model == "tgn"]), cmp.Or(o.Neighbors, 10), cmp.Or(o.Heads, 2)
 	negatives, loss := 10, "softmax"
 	if o.Model == "tgn" {
 		negatives, loss = 1, "bce"

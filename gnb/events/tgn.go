@@ -58,7 +58,7 @@ func (m *tgn) Layer(f *nn.Fwd, _ int, b *nn.Block, h *nn.Tensor) *nn.Tensor { re
 
 // Reads implements [nn.Reader].
 func (m *tgn) Reads() nn.Reads {
-	return nn.Reads{Features: m.x != nil, Edges: true, EdgeFeatures: m.cols > 0}
+	return nn.Reads{Features: m.x != nil, Edges: true, EdgeFeatures: true, Times: true, Types: true}
 }
 
 // neighbourhood is what a tgn needs of the stream to embed some nodes as of a step.

@@ -6,11 +6,11 @@ type Reads struct {
 	Edges        bool
 	Weights      bool // of edges, which weigh messages; samplers read them apart from models
 	EdgeFeatures bool
+	Times        bool // of edges, as models of events do
 	Types        bool // of nodes and relations of edges
 }
 
-// Reader is a model that declares what it reads, so that a run can say which data of its dataset has no effect. No model of the
-// library reads times of edges.
+// Reader is a model that declares what it reads, so that a run can say which data of its dataset has no effect.
 type Reader interface{ Reads() Reads }
 
 var _ = []Reader{(*SAGE)(nil), (*GCN)(nil), (*GAT)(nil), (*GATv2)(nil), (*GIN)(nil), (*GINE)(nil), (*GatedGCN)(nil), (*PNA)(nil), (*RGCN)(nil), (*HGT)(nil), (*MLP)(nil)}
