@@ -76,6 +76,11 @@ func (t *trainer) Measure(splits ...string) (values []runs.NamedValue, err error
 		for _, b := range t.bank.all {
 			values = append(values, runs.NamedValue{Name: split + "_" + b.name + "_mrr", Value: measures[0].mean(t.bank.part(b, t.s, split))})
 		}
+		if split == "test" && t.w.Rank() == 0 && t.w.RunDir() != "" {
+			if err := t.s.breakdown(ranks[i], t.bank.part(t.bank.all[0], t.s, split)).write(t.w.RunDir()); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return values, nil
 }

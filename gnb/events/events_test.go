@@ -183,3 +183,33 @@ func same(t *testing.T, what string, got, want *runs.Run) {
 		t.Errorf("%s: only %d values were compared", what, compared)
 	}
 }
+
+// A model that learns who goes where next beats memory alone, and the run says where: by time, and by how often a pair was seen.
+func TestPlantedRounds(t *testing.T) {
+	for model, want := range map[string]float64{"counts": 0.5, "walks": 0.5, "tgn": 0.3} {
+		o := events.Options{Model: model, Hidden: 32, Neighbors: 12}
+		o.Batch, o.Epochs, o.LR, o.Seed, o.RunDir, o.Quiet = 20, 20, 0.01, 1, filepath.Join(t.TempDir(), "run"), true
+		run, err := events.Train(context.Background(), rounds(2000), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, bank := run.Result.Values["test_mrr"], run.Result.Values["test_edgebank_mrr"]
+		t.Logf("%s: MRR %.3f, EdgeBank %.3f", model, got, bank)
+		if got < want || got < bank+0.1 {
+			t.Errorf("%s: the MRR of the test is %.3f; want %.2f and 0.1 more than the %.3f of EdgeBank", model, got, want, bank)
+		}
+		b, err := events.BreakdownOf(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, parts := range [][]events.Part{b.ByTime, b.BySeen} {
+			sum, n := 0.0, 0
+			for _, p := range parts {
+				sum, n = sum+p.MRR*float64(p.Events), n+p.Events
+			}
+			if n != 300 || math.Abs(sum/float64(n)-got) > 1e-9 {
+				t.Errorf("%s: the parts have %d events with an MRR of %.4f; want 300, and %.4f: %+v", model, n, sum/float64(n), got, b)
+			}
+		}
+	}
+}

@@ -12,6 +12,7 @@ type stream struct {
 	*temporal.Events
 	steps
 	cols  int     // of the events' features
+	unit  string  // of times since 1970; "" if they are none
 	until []int64 // the last times of training and of validation
 }
 
@@ -21,7 +22,7 @@ func newStream(ds *dataset.Dataset, o *Options) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{Events: e, steps: steps{all: e.Len(), batch: o.Batch}}
+	s := &stream{Events: e, steps: steps{all: e.Len(), batch: o.Batch}, unit: ds.Meta.TimeUnit}
 	if e.Features != nil {
 		s.cols = e.Features.Cols
 	}

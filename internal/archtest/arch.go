@@ -87,7 +87,7 @@ var areas = []area{
 
 // sideBySide lists areas that must not import one another. Package numbers is below those that
 // predict or report numbers too, and above links, whose batches of edges it takes.
-var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report", "gnb/parts", "gnb/flight", "gnb/tables", "gnb/serve", "gnb/remote", "gnb/links", "gnb/kg", "gnb/events", "gnb/budget"}
+var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report", "gnb/parts", "gnb/flight", "gnb/tables", "gnb/serve", "gnb/remote", "gnb/links", "gnb/kg", "gnb/budget"}
 
 // mayOnly lists areas that may import only the packages of the module named here, and each other's
 // packages.
