@@ -18,11 +18,12 @@ type WalkOptions struct {
 	// Dim is the number of columns of a node's row; 0 means 10·⌊ln 2E⌋ for E events, rounded up to a multiple of 16, but at most the
 	// number of nodes. The error of an inner product is about the product of the lengths / √Dim.
 	Dim int
-	// Decay is λ: an event that is Δt old counts e^(-λ·Δt), in the unit of the events' times; 0: events do not fade.
+	// Decay is λ: an event that is Δt old counts e^(-λ·Δt), in the unit of the events' times; 0 means that events do not fade.
+	// Walks of two rates together say more than those of one: try 16/d and 1/(16·d) for the mean time d between two events of a node.
 	Decay float64
 	// Exact keeps the matrices themselves instead of projections of them: Dim is the number of nodes. It is for small graphs.
 	Exact bool
-	// Seed determines the projection.
+	// Seed determines the projection; 0 is a seed as any other.
 	Seed uint64
 	// Threads is the number of threads that compute; 0 means GOMAXPROCS. It changes no bit.
 	Threads int
