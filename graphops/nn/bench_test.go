@@ -136,3 +136,41 @@ func BenchmarkGCNFactors(b *testing.B) {
 		})
 	}
 }
+
+// A training step of a temporal graph network: the memories of 800 nodes, and attention of 290 nodes over 10 events each.
+func BenchmarkEventStep(b *testing.B) {
+	const roots, k, nodes, width = 290, 10, 800, 100
+	type tgn struct {
+		GRU  *GRUCell
+		Time *TimeEncoder
+		Conv *TransformerConv
+	}
+	m := &tgn{NewGRUCell(3*width, width), NewTimeEncoder(width), NewTransformerWith(width, width/2, TransformerOptions{Heads: 2, Dropout: 0.1, EdgeDim: width})}
+	p, err := Collect(m)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.Init(1)
+	indptr, indices, pos, ids := make([]int64, roots+1), make([]int32, roots*k), make([]int64, roots*k), make([]int32, nodes)
+	for i := range indices {
+		indices[i], pos[i], indptr[i/k+1] = int32(i*7%nodes), int64(i), int64(i+1)
+	}
+	for i := range ids {
+		ids[i] = int32(i)
+	}
+	block := graphops.HostBlock{NumDst: roots, NumSrc: nodes, Indptr: indptr, Indices: indices, EdgePos: pos, SrcIDs: ids}.Block()
+	memory, spans := expect.Normal(nodes*width, 1), expect.Normal(roots*k, 2)
+	adam := optim.NewAdam(optim.AdamOptions{})
+	f := NewFwd(Config{})
+	for b.Loop() {
+		f.Reset(Config{Train: true, Seed: 1})
+		own := f.Input(nodes, width, memory, nil)
+		h := m.GRU.Forward(f, f.Concat(own, own, m.Time.Forward(f, f.Input(nodes, 1, spans[:nodes], nil))), own)
+		y := m.Conv.ForwardEdges(f, block, h, m.Time.Forward(f, f.Input(roots*k, 1, spans, nil)))
+		p.ZeroGrad()
+		if err := f.SumAll(f.Mul(y, y)).Backward(); err != nil {
+			b.Fatal(err)
+		}
+		adam.Step(p.Flat(), p.Grad(), 1)
+	}
+}

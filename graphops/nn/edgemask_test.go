@@ -40,7 +40,7 @@ func TestMaskedEdges(t *testing.T) {
 		"sage": NewSAGE(in, 2), "sage sum": NewSAGEWith(in, 2, SAGEOptions{Aggr: Sum}), "sage max": NewSAGEWith(in, 2, SAGEOptions{Aggr: Max}),
 		"sage weighted": NewSAGEWith(in, 2, SAGEOptions{Weighted: true}), "gcn": NewGCN(in, 4), "gat": NewGATWith(in, 2, GATOptions{Heads: 3}),
 		"gin": NewGIN(NewPerceptron(in, 4, 2)), "rel": NewGraphConv(in, 2), "gatv2": NewGATv2With(in, 2, GATv2Options{Heads: 3}),
-		"gine": NewGINEWith(NewPerceptron(in, 4, 2), in, 3, GINEOptions{}), "gatedgcn": NewGatedGCN(in, 4, 3), "transformer": NewTransformerWith(in, 2, TransformerOptions{Heads: 3}),
+		"gine": NewGINEWith(NewPerceptron(in, 4, 2), in, 3, GINEOptions{}), "gatedgcn": NewGatedGCN(in, 4, 3), "transformer": NewTransformerWith(in, 2, TransformerOptions{Heads: 3}), "transformer edges": NewTransformerWith(in, 2, TransformerOptions{Heads: 3, EdgeDim: 3}),
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

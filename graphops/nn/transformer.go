@@ -1,6 +1,10 @@
 package nn
 
-import "math"
+import (
+	"math"
+
+	"github.com/graphnb/graphnb/graphops"
+)
 
 var _ Conv = (*TransformerConv)(nil)
 
@@ -74,8 +78,7 @@ func NewTransformerWith(in, out int, o TransformerOptions) *TransformerConv {
 
 // Forward returns y [NumDst, H·F], with Mean [NumDst, F], for h [NumSrc, in], in the space of the
 // block's destinations. It reads the features of the block's edges if the layer was made with their number.
-// Without features of edges it stores no message; with them it needs memory for
-// some matrices [edges, H·F].
+// It stores no message; with features of edges it needs memory for a matrix [edges, H·F].
 func (c *TransformerConv) Forward(f *Fwd, b *Block, h *Tensor) *Tensor {
 	var edge *Tensor
 	if c != nil && c.LinEdge != nil {
@@ -104,12 +107,12 @@ func (c *TransformerConv) ForwardEdges(f *Fwd, b *Block, h, edge *Tensor) *Tenso
 	score := f.EdgeHeadDot(b, query, key, c.Heads)
 	if edge != nil {
 		edge = c.LinEdge.Forward(f, edge)
-		score = f.Add(score, f.HeadDot(f.Mul(f.GatherDst(b, query), edge), rowOfOnes(f, query.Cols()), c.Heads))
+		score = f.Add(score, f.EdgeHeadDot(edgesOf(b), query, edge, c.Heads).SetSpace(score.Space()))
 	}
 	att := attention(f, b, f.Scale(score, 1/math.Sqrt(float64(max(width, 1)))), c.Dropout)
 	y := f.AggregateHeads(b, value, att)
 	if edge != nil {
-		y = f.Add(y, f.AggregateEdges(b, f.Mul(edge, spread(f, att, width)), Sum))
+		y = f.Add(y, f.AggregateHeads(edgesOf(b), edge, att).SetSpace(y.Space()))
 	}
 	if c.Mean {
 		y = f.HeadMean(y, c.Heads)
@@ -123,24 +126,29 @@ func (c *TransformerConv) ForwardEdges(f *Fwd, b *Block, h, edge *Tensor) *Tenso
 	return f.Add(y, f.MulRows(f.Sub(r, y), beta))
 }
 
-// rowOfOnes is a constant row of n ones.
-func rowOfOnes(f *Fwd, n int) *Tensor {
-	row := make([]float32, n)
-	for i := range row {
-		row[i] = 1
-	}
-	return f.Input(1, n, row, nil)
-}
-
-// spread repeats each column of x [N, H] width times: [N, H·width]. It is a product with a constant
-// matrix.
-func spread(f *Fwd, x *Tensor, width int) *Tensor {
-	cols := x.Cols() * width
-	m := make([]float32, x.Cols()*cols)
-	for k := range x.Cols() {
-		for i := range width {
-			m[k*cols+k*width+i] = 1
+// edgesOf is the block b with its edges as sources, one for each edge in their order: what operations read of sources, they then read of
+// rows of edges, without a row for each edge of what they compute.
+func edgesOf(b *Block) *Block {
+	type key struct{}
+	return b.Memo(key{}, func() any {
+		indptr := b.Indptr()
+		first, n := indptr[0], b.NumEdges()
+		h := graphops.HostBlock{NumDst: b.NumDst, NumSrc: n, Indptr: indptr, Indices: make([]int32, n), Apart: true}
+		if first != 0 {
+			h.Indptr = make([]int64, len(indptr))
+			for d, at := range indptr {
+				h.Indptr[d] = at - first
+			}
 		}
-	}
-	return f.MatMul(x, f.Input(x.Cols(), cols, m, nil))
+		for e := range h.Indices {
+			h.Indices[e] = int32(e)
+		}
+		if b.EdgePos() != nil || b.Graph != nil { // the edges have masks: see tensor.Fwd.MaskEdges
+			h.EdgePos = make([]int64, n)
+			for e := range h.EdgePos {
+				h.EdgePos[e] = b.Pos(first + int64(e))
+			}
+		}
+		return h.Block()
+	}).(*Block)
 }
