@@ -165,7 +165,7 @@ func BenchmarkEventStep(b *testing.B) {
 	for b.Loop() {
 		f.Reset(Config{Train: true, Seed: 1})
 		own := f.Input(nodes, width, memory, nil)
-		h := m.GRU.Forward(f, f.Concat(own, own, m.Time.Forward(f, f.Input(nodes, 1, spans[:nodes], nil))), own)
+		h := m.GRU.ForwardParts(f, []*Tensor{own, own, m.Time.Forward(f, f.Input(nodes, 1, spans[:nodes], nil))}, own)
 		y := m.Conv.ForwardEdges(f, block, h, m.Time.Forward(f, f.Input(roots*k, 1, spans, nil)))
 		p.ZeroGrad()
 		if err := f.SumAll(f.Mul(y, y)).Backward(); err != nil {

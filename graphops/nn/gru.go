@@ -1,5 +1,11 @@
 package nn
 
+import (
+	"github.com/graphnb/graphnb/graphops/ops"
+	"github.com/graphnb/graphnb/internal/parallel"
+	"github.com/graphnb/graphnb/internal/simd"
+)
+
 var _ Resetter = (*GRUCell)(nil)
 
 // GRUCell is one step of a gated recurrent unit: from the inputs x [N, in] and the states h [N, H] it makes the new states,
@@ -42,12 +48,29 @@ func (c *GRUCell) Reset(init func(p *Param, bound float64)) {
 }
 
 // Forward returns the new states [N, H] for the inputs x [N, in] and the states h [N, H]; a nil h is zeros. The rows keep their space.
-func (c *GRUCell) Forward(f *Fwd, x, h *Tensor) *Tensor {
+func (c *GRUCell) Forward(f *Fwd, x, h *Tensor) *Tensor { return c.ForwardParts(f, []*Tensor{x}, h) }
+
+// ForwardParts is Forward for inputs whose columns are those of xs, one after another. They are not joined, so the gradient is computed
+// for those alone that need one.
+func (c *GRUCell) ForwardParts(f *Fwd, xs []*Tensor, h *Tensor) *Tensor {
+	const op = "GRUCell"
 	if c == nil {
-		fail("GRUCell", "the layer is nil; create it with NewGRUCell")
+		fail(op, "the layer is nil; create it with NewGRUCell")
 	}
-	n := c.WeightHH.Cols
-	in, bias := f.Linear(x, f.Param(c.WeightIH), f.Param(c.BiasIH)), f.Param(c.BiasHH)
+	n, cols := c.WeightHH.Cols, 0
+	for _, x := range xs {
+		cols += x.Cols()
+	}
+	if cols != c.WeightIH.Cols {
+		fail(op, "the inputs have %d columns, and the layer was made for %d", cols, c.WeightIH.Cols)
+	}
+	in := f.Linear(xs[0], c.columns(f, 0, xs[0].Cols()), f.Param(c.BiasIH))
+	at := xs[0].Cols()
+	for _, x := range xs[1:] {
+		in = f.Add(in, f.Linear(x, c.columns(f, at, at+x.Cols()), nil))
+		at += x.Cols()
+	}
+	bias := f.Param(c.BiasHH)
 	gate := func(t *Tensor, k int) *Tensor { return f.Cols(t, k*n, (k+1)*n) }
 	if h == nil {
 		gates := f.Sigmoid(f.AddRow(f.Cols(in, 0, 2*n), f.Cols(bias, 0, 2*n)))
@@ -55,7 +78,89 @@ func (c *GRUCell) Forward(f *Fwd, x, h *Tensor) *Tensor {
 		return f.Sub(fresh, f.Mul(gate(gates, 1), fresh))
 	}
 	own := f.Linear(h, f.Param(c.WeightHH), bias)
+	if _, host := f.Backend().(*ops.Processor); host {
+		return gruGates(f, in, own, h)
+	}
 	gates := f.Sigmoid(f.Add(f.Cols(in, 0, 2*n), f.Cols(own, 0, 2*n)))
 	fresh := f.Tanh(f.Add(gate(in, 2), f.Mul(gate(gates, 0), gate(own, 2))))
 	return f.Add(fresh, f.Mul(gate(gates, 1), f.Sub(h, fresh)))
+}
+
+// columns are the columns [lo, hi) of the weight of the inputs.
+func (c *GRUCell) columns(f *Fwd, lo, hi int) *Tensor {
+	w := f.Param(c.WeightIH)
+	if lo == 0 && hi == w.Cols() {
+		return w
+	}
+	return f.Cols(w, lo, hi)
+}
+
+// gruGates computes the new states of the products in and own [N, 3·H] and the states h [N, H] in one pass over the rows.
+func gruGates(f *Fwd, in, own, h *Tensor) *Tensor {
+	const op = "GRUCell"
+	rows, n, threads := h.Rows(), h.Cols(), f.Config().Threads
+	if in.Rows() != rows {
+		fail(op, "there are %d rows of inputs and %d states; give one for each", in.Rows(), rows)
+	}
+	var gates []float32 // r, z and n of each row, for the gradient
+	if f.Recording() {
+		gates = make([]float32, rows*3*n)
+	}
+	grain := max(1, 1<<12/n)
+	y := f.CustomSet(op, []*Tensor{in, own, h}, rows, n, func(out []float32) {
+		a, b, was := in.Data(), own.Data(), h.Data()
+		parallel.ForEven(threads, rows, grain, func(lo, hi int) {
+			g := make([]float32, 3*n)
+			for i := lo; i < hi; i++ {
+				if gates != nil {
+					g = gates[i*3*n : (i+1)*3*n]
+				}
+				x, w := a[i*3*n:(i+1)*3*n], b[i*3*n:(i+1)*3*n]
+				r, z, c := g[:n], g[n:2*n], g[2*n:]
+				// σ(v) = 1/(1 + e^-v), and tanh v = 1 - 2/(1 + e^2v).
+				simd.Plus(g[:2*n], x[:2*n], w[:2*n], false)
+				simd.Scale(g[:2*n], g[:2*n], -1)
+				simd.Exp(g[:2*n], g[:2*n], 0)
+				for j, v := range g[:2*n] {
+					g[j] = 1 / (1 + v)
+				}
+				simd.Times(c, r, w[2*n:], false)
+				simd.Plus(c, c, x[2*n:], false)
+				simd.Scale(c, c, 2)
+				simd.Exp(c, c, 0)
+				to, old := out[i*n:(i+1)*n], was[i*n:(i+1)*n]
+				for j, v := range c {
+					v = 1 - 2/(1+v)
+					c[j] = v
+					to[j] = v + float32(z[j]*(old[j]-v))
+				}
+			}
+		})
+	}, func(dOut []float32, dIn [][]float32) {
+		b, was := own.Data(), h.Data()
+		parallel.ForEven(threads, rows, grain, func(lo, hi int) {
+			d := make([]float32, 3*n)
+			for i := lo; i < hi; i++ {
+				g, w := gates[i*3*n:(i+1)*3*n], b[i*3*n:(i+1)*3*n]
+				r, z, c, old := g[:n], g[n:2*n], g[2*n:], was[i*n:(i+1)*n]
+				for j, v := range dOut[i*n : (i+1)*n] {
+					dc := v * (1 - z[j]) * (1 - float32(c[j]*c[j]))
+					d[j] = dc * w[2*n+j] * r[j] * (1 - r[j])
+					d[n+j] = v * (old[j] - c[j]) * z[j] * (1 - z[j])
+					d[2*n+j] = dc
+				}
+				if to := dIn[0]; to != nil {
+					copy(to[i*3*n:], d)
+				}
+				if to := dIn[1]; to != nil {
+					copy(to[i*3*n:], d[:2*n])
+					simd.Times(to[i*3*n+2*n:(i+1)*3*n], d[2*n:], r, false)
+				}
+				if to := dIn[2]; to != nil {
+					simd.Times(to[i*n:(i+1)*n], dOut[i*n:(i+1)*n], z, false)
+				}
+			}
+		})
+	})
+	return y.SetSpace(h.Space())
 }
