@@ -142,6 +142,9 @@ func (l *Loader) EvaluateTop(n *Net, part string, k int) Metrics {
 // evaluate is EvaluateTop for several parts, with one computation of the embeddings if their messages are
 // the same. It ranks nothing if k is 0.
 func (l *Loader) evaluate(n *Net, k int, names ...string) []Metrics {
+	if l.times != nil {
+		return l.evaluateAsOf(n, k, names...)
+	}
 	if l.messages != nil && len(names) > 1 {
 		var out []Metrics
 		for _, name := range names {

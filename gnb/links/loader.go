@@ -42,6 +42,11 @@ type LoaderOptions struct {
 	NoNegatives bool
 	// KeepEdges leaves the edges that a step predicts among its messages: a leak, to compare with.
 	KeepEdges bool
+	// AsOf sees both ends of each edge, and of its negatives, as of the edge's own time: their neighbourhoods have the edges of
+	// the whole graph that are strictly earlier, in training and in evaluation, in a tree for each end. The time of an edge is
+	// that of the latest edge of the pair. The split must be by time. Evaluate then samples neighbourhoods too, by the Loader.
+	// Loader.AsOf says what else is hidden, such as by a Window, and which edges are taken; Loader.ProveTime checks it all.
+	AsOf bool
 }
 
 // Loader makes the batches of a program that predicts links. It belongs to the worker's goroutine.
@@ -55,6 +60,7 @@ type Loader struct {
 	loop      *loop               // the next loop's
 	known     *graphops.Graph     // training edges, by their source
 	parted    *parted             // in a run that asks the owners of edges, else nil
+	times     *partTimes          // with AsOf, else nil
 	constant  []string            // parts of which sayConstant has told
 }
 
@@ -68,6 +74,10 @@ type loop struct {
 
 func (l *Loader) newLoop() *loop {
 	p := &loop{l: l, loader: l.o.Loader}
+	if l.o.AsOf { // what is predicted is not earlier than itself
+		p.loader.Disjoint, p.loader.AsOf.Strict = true, true
+		return p
+	}
 	if !l.o.KeepEdges && l.split.Message == l.split.Training {
 		p.loader.Sampler, p.loader.Fanouts = &sample.Excluding{Picker: picker(l.o.Loader), Of: p.excluded}, nil
 	}
@@ -86,7 +96,8 @@ type messages struct {
 type stepEdges struct {
 	epoch, step int
 	set         *sample.EdgeSet
-	all, neg    Edges // of a divided split: the step's edges and the negatives of all of them
+	times       []int64 // of all, with AsOf
+	all, neg    Edges   // of a divided split: the step's edges and the negatives of all of them
 	around      pairs.Around
 }
 
@@ -109,6 +120,9 @@ type Batch struct {
 // Score returns the scores of the batch's pairs by their embeddings h, a network's output for the
 // batch.
 func (b *Batch) Score(d Decoder, h *nn.Tensor) *nn.Tensor {
+	if b.Batch != nil && b.Times != nil && readsGraph(d) {
+		panic(&tensor.Error{Op: "Score", Detail: errAsOfDecoder(decoderName(d)).Error()})
+	}
 	if b.graph == nil && readsGraph(d) {
 		panic(&tensor.Error{Op: "Score", Detail: fmt.Sprintf("the decoder %s reads the neighbours of both ends of a pair, and this run asks the owners of edges for them; set LoaderOptions.Neighbours", decoderName(d))})
 	}
@@ -145,9 +159,12 @@ func newLoader(w *gnb.Worker, s *Split, o LoaderOptions) (*Loader, error) {
 	}
 	l := &Loader{w: w, split: s, o: o}
 	var err error
-	if t := w.Owners(); t != nil {
+	switch t := w.Owners(); {
+	case o.AsOf:
+		err = l.useTimes(t != nil)
+	case t != nil:
 		err = l.useParted(t)
-	} else {
+	default:
 		w.UseGraph(s.Message)
 	}
 	if err != nil {
@@ -267,6 +284,9 @@ func (p *loop) seeds(epoch, step int, items []int32, lo, hi int) (seeds gnb.Seed
 		} else {
 			s.all = edgesAt(l.split.Train.Edges, items)
 		}
+		if l.times != nil {
+			s.around, s.times = nil, timesAt(l.times.train, items)
+		}
 		if err != nil {
 			return seeds, nil, err
 		}
@@ -276,6 +296,10 @@ func (p *loop) seeds(epoch, step int, items []int32, lo, hi int) (seeds gnb.Seed
 	b, err := l.pairsOf(s, items, lo, hi)
 	if err != nil {
 		return seeds, nil, err
+	}
+	if l.times != nil {
+		seeds, b.Src, b.Dst = numberedAt(b.Pairs, s.times[lo:hi])
+		return seeds, b, nil
 	}
 	seeds.IDs, b.Src, b.Dst = numbered(b.Pairs)
 	return seeds, b, nil
@@ -340,6 +364,9 @@ func (l *Loader) Whole(epoch int) *Batch {
 	if l.parted != nil {
 		l.w.Fail(errWhole)
 	}
+	if l.times != nil {
+		l.w.Fail(errors.New("links: Whole has one neighbourhood for each node, and with AsOf a node has one for each time; take Batches, or leave AsOf out"))
+	}
 	b := &Batch{}
 	if l.negatives != nil {
 		b.PerEdge = l.negatives.PerEdge()
@@ -360,8 +387,13 @@ func (l *Loader) Whole(epoch int) *Batch {
 // Verify returns an error that names a leak in a batch: an edge of validation or test among its
 // messages, or an edge that it predicts, or the reverse of one. A whole graph of a split that is not
 // disjoint contains the edges that it predicts, so there Verify checks validation and test alone.
+// With AsOf, earlier edges of the pairs that are predicted are messages too, and Loader.ProveTime is what checks a batch; here
+// Verify checks nothing.
 // Cost: a search for each edge of the batch.
 func (l *Loader) Verify(b *Batch) error {
+	if l.times != nil {
+		return nil
+	}
 	sets := map[string]*sample.EdgeSet{"an edge of validation or test": l.held[0]}
 	if len(l.held) > 1 {
 		sets["the reverse of an edge of validation or test"] = l.held[1]

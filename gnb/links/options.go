@@ -60,6 +60,9 @@ type Options struct {
 	EvalNegatives int `json:",omitempty" flag:"eval-negatives" help:"negatives per evaluated edge (default 1; ranks: 100)" least:"1"`
 	// KnownMessages evaluates with all edges that are known before a part as messages; see [LoaderOptions].
 	KnownMessages bool `json:",omitempty" flag:"known-messages" help:"evaluate with all earlier edges as messages"`
+	// AsOf sees both ends of each edge and of its negatives as of the edge's own time; see [LoaderOptions]. The split is by time.
+	// TimeWindow and TimeStrategy say more of what is seen and taken, and ProveTime checks it.
+	AsOf bool `json:",omitempty" flag:"as-of" help:"see each edge's ends strictly before its time"`
 	// Loss is bce, softmax or max-margin; "" means bce. LabelSmoothing smooths the labels of bce and softmax, and OwnLoss
 	// names a loss of [DeclareLoss] instead of one of these.
 	Loss string `json:",omitempty" flag:"loss" help:"bce, softmax or max-margin (default bce)"`
@@ -169,6 +172,9 @@ func (o *recorded) complete(ds *gnb.Dataset) error {
 		return errors.New("links: Accumulate divides batches of edges, and with FullGraph a step is the whole graph; leave one of them out")
 	case o.Dim < 0 || o.Negatives < 0 || o.EvalNegatives < 0:
 		return errors.New("links: Dim, Negatives and EvalNegatives cannot be negative")
+	}
+	if err := o.checkAsOf(ds); err != nil {
+		return err
 	}
 	if o.PosWeight == 1 {
 		o.PosWeight = 0

@@ -62,7 +62,7 @@ func (o *recorded) splitBy(ds *gnb.Dataset) (err error) {
 	switch {
 	case by == "" && given:
 		by = "given"
-	case by == "" && o.Times != nil:
+	case by == "" && (o.Times != nil || o.AsOf):
 		by = "time"
 	case by == "":
 		by = "random"
@@ -70,6 +70,8 @@ func (o *recorded) splitBy(ds *gnb.Dataset) (err error) {
 	switch {
 	case by != "random" && by != "time" && by != "given":
 		return fmt.Errorf("links: SplitBy is %q; it is random, time or given", by)
+	case o.AsOf && by != "time":
+		return fmt.Errorf("links: SplitBy is %s, but with AsOf an edge sees all earlier edges, also those of validation and test that would be earlier; split by time, or leave AsOf out", by)
 	case by != "given" && given:
 		return fmt.Errorf("links: SplitBy is %s, but ValEdges or TestEdges give the edges of the parts; leave them out, or choose given", by)
 	case by != "time" && o.Times != nil:

@@ -46,7 +46,7 @@ func start(w *gnb.Worker, o recorded) (gnb.Task, error) {
 	t.l = NewLoader(w, split, LoaderOptions{
 		Loader:        w.LoaderOf(o.SamplerOptions, o.OptimizerOptions),
 		Negatives:     NegativeOptions{From: from, PerEdge: o.Negatives, BothEnds: !o.KeepSource && from != InBatch},
-		KnownMessages: o.KnownMessages, Neighbours: readsGraph(d),
+		KnownMessages: o.KnownMessages, Neighbours: readsGraph(d), AsOf: o.AsOf,
 	})
 	sayRate(w, o.LR, o.Embedding > 0)
 	t.net = New(w, byName(o.Model), o.Decoder, o.Config(w.Dataset(), o.Dim))

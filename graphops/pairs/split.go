@@ -91,6 +91,35 @@ func (s *Split) Check() error {
 	return nil
 }
 
+// Cut returns the times from which validation and the test begin, of a split by time.
+func (s *Split) Cut() (val, test int64, ok bool) {
+	if s.cut == nil {
+		return 0, 0, false
+	}
+	return s.cut.val, s.cut.test, true
+}
+
+// TimesOf returns the time of each of some edges of All: that of the latest edge of the pair, in either direction, by which
+// [ByTime] splits. It returns an error if the edges of All have no times, or for an edge that is none of them.
+func (s *Split) TimesOf(e Edges) ([]int64, error) {
+	if s.All.EdgeTimes == nil {
+		return nil, noTimes()
+	}
+	g := s.All
+	if s.Relation != nil {
+		g = s.Relation.with(g, g.EdgeTimes)
+	}
+	times := make([]int64, e.Len())
+	for i, u := range e.Src {
+		v := e.Dst[i]
+		if !hasEdge(g, u, v) && !hasEdge(g, v, u) {
+			return nil, fmt.Errorf("pairs: the graph has no edge between %d and %d, so there is no time of it", u, v)
+		}
+		times[i] = timeOf(g, g.EdgeTimes, pair{u, v})
+	}
+	return times, nil
+}
+
 // Predicted is the number of edges to predict in training, of all ranks.
 func (s *Split) Predicted() int {
 	if s.Divided != nil {
