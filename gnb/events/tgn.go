@@ -172,7 +172,7 @@ func (m *tgn) states(f *nn.Fwd, nodes []int32, g messages, memory []float32) *nn
 		parts = append(parts, f.Input(n, m.cols, g.feats, nil))
 	}
 	parts = append(parts, m.Time.Forward(f, f.Input(n, 1, g.spans, nil)))
-	fresh := m.GRU.Forward(f, f.Concat(parts...), own)
+	fresh := m.GRU.ForwardParts(f, parts, own)
 	idle := rowsOf(len(g.idle), func(i int) int32 { return nodes[g.idle[i]] })
 	return f.Gather(f.Stack(fresh, idle), g.order)
 }
