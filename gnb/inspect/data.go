@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/graphops/temporal"
 	"github.com/graphnb/graphnb/internal/mapped"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -30,6 +31,7 @@ type Data struct {
 	Targets    []SplitTargets      // of all rows and of each split; nil without targets
 	GraphSizes *dataset.GraphSizes // of a dataset of many graphs
 	Duplicates *dataset.Duplicates // nil without features
+	Events     *temporal.Stats     // of a dataset of events, else nil
 
 	elsewhere bool // labels and features are in parts or at servers
 	// For the picture.
@@ -116,6 +118,15 @@ func (d *Data) read(ctx context.Context, ds *gnb.Dataset) (err error) {
 	d.addTargets(of, d.Rows)
 	if ds.EdgeAnswers != nil {
 		d.addTargets(ds.EdgeAnswers, "edges")
+	}
+	if len(ds.Events) > 0 {
+		e, err := temporal.Of(ds)
+		if err != nil {
+			return err
+		}
+		stats := temporal.StatsOf(e)
+		stats.Unit = ds.Meta.TimeUnit
+		d.Events = &stats
 	}
 	d.Duplicates, err = ds.Duplicates(ctx)
 	return err
@@ -208,6 +219,11 @@ func (d *Data) String() string {
 	}
 	if d.Homophily != nil {
 		fmt.Fprintf(&s, "  %s\n", d.Homophily)
+	}
+	if d.Events != nil {
+		for line := range strings.SplitSeq(d.Events.String(), "\n") {
+			fmt.Fprintf(&s, "  %s\n", line)
+		}
 	}
 	for _, c := range d.Classes {
 		present, least, most := 0, int64(math.MaxInt64), int64(0)
@@ -306,6 +322,9 @@ func (d *Data) fields() map[string]any {
 	}
 	if d.Duplicates != nil {
 		f["duplicates"] = d.Duplicates
+	}
+	if d.Events != nil {
+		f["event_stats"] = d.Events
 	}
 	return f
 }

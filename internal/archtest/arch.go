@@ -61,6 +61,7 @@ var areas = []area{
 	{"gnb/budget", "a sampler with budgets of nodes by type"},
 	{"gnb/flight", "graphs as Arrow tables"},
 	{"gnb/tables", "datasets of tables"},
+	{"gnb/history", "graphs of events of repositories"},
 	{"gnb/serve", "graph servers"},
 	{"gnb/remote", "their clients"},
 	{"gnb", "the notebook API"},
@@ -87,7 +88,7 @@ var areas = []area{
 
 // sideBySide lists areas that must not import one another. Package numbers is below those that
 // predict or report numbers too, and above links, whose batches of edges it takes.
-var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report", "gnb/parts", "gnb/flight", "gnb/tables", "gnb/serve", "gnb/remote", "gnb/links", "gnb/kg", "gnb/budget"}
+var sideBySide = []string{"gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/report", "gnb/parts", "gnb/flight", "gnb/tables", "gnb/history", "gnb/serve", "gnb/remote", "gnb/links", "gnb/kg", "gnb/budget"}
 
 // mayOnly lists areas that may import only the packages of the module named here, and each other's
 // packages.
@@ -96,6 +97,7 @@ var mayOnly = map[string][]string{
 	"gnb/runs":            {"gnb/internal", "multigpu", "graphops/metrics", "graphops/nn", "graphops/safetensors", "internal"},
 	"gnb/flight":          {"gnb/internal/bulk", "graphops", "internal"},
 	"gnb/tables":          {"graphops", "internal"},
+	"gnb/history":         {"graphops", "internal"},
 	"gnb/serve":           {"gnb/internal/bulk", "graphops", "internal"},
 	"gnb/remote":          {"gnb/internal/bulk", "graphops", "multigpu/cluster", "internal"},
 	"gnb/internal/boards": {"gnb/internal/live", "gnb/internal/screen", "gnb/internal/chart", "internal"},
@@ -110,7 +112,7 @@ var drawing = []string{"gnb/internal/boards", "gnb/internal/live", "gnb/internal
 // userAreas lists the areas written like user code: of the module they may import only these packages.
 var (
 	userAreas = []string{"tutorials"}
-	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/events", "gnb/graphs", "gnb/numbers", "gnb/tables", "gnb/report", "gnb/explain", "gnb/onnx", "gnb/predict", "gnb/deploy", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
+	userMay   = []string{"gnb", "gnb/runs", "gnb/sweep", "gnb/scaling", "gnb/inspect", "gnb/monitor", "gnb/parts", "gnb/plan", "gnb/links", "gnb/kg", "gnb/events", "gnb/graphs", "gnb/numbers", "gnb/tables", "gnb/history", "gnb/report", "gnb/explain", "gnb/onnx", "gnb/predict", "gnb/deploy", "gnb/figure", "graphops/nn", "graphops/optim", "graphops/metrics"}
 )
 
 // heavy lists modules that package gnb must not reach, with the reason. They are compared with the

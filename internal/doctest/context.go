@@ -31,6 +31,7 @@ var Packages = map[string]string{
 	"graphs":      module + "/gnb/graphs",
 	"budget":      module + "/gnb/budget",
 	"tables":      module + "/gnb/tables",
+	"history":     module + "/gnb/history",
 	"graphops":    module + "/graphops",
 	"dataset":     module + "/graphops/dataset",
 	"convert":     module + "/graphops/dataset/convert",

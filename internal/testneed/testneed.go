@@ -70,6 +70,10 @@ var (
 			return err == nil && f.Close() == nil && hosts()
 		},
 	}
+	GitCommand = Need{
+		"git", "install git",
+		func() bool { _, err := exec.LookPath("git"); return err == nil },
+	}
 	Soak = Need{
 		"soak", "run make soak, or set GNB_SOAK=1",
 		func() bool { return envknob.Soak.Get() != "" },
@@ -94,6 +98,14 @@ func Skip(t testing.TB, n Need, format string, args ...any) {
 // strict reports whether a skip is an error. Runs with -short leave out tests on purpose.
 func strict() bool {
 	return !testing.Short() && (envknob.Strict.Get() == "1" || os.Getenv("CI") == "true")
+}
+
+// Git skips the test without the command git.
+func Git(t testing.TB) {
+	t.Helper()
+	if !GitCommand.Here() {
+		Skip(t, GitCommand, "it is not on PATH")
+	}
 }
 
 // RealData returns the path of a file or folder of the public graphs (name has slashes), or skips

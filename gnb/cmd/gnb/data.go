@@ -26,8 +26,10 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 		return runConvert(ctx, args, out)
 	case "append":
 		return runAppend(ctx, args, out)
+	case "git":
+		return runGit(ctx, args, out)
 	}
-	fs := out.Flags("list|get|info|show|check|generate|convert|append [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info says what a dataset is, and show also reads its edges and labels: degrees, components, homophily, classes of each split, and a drawing of its types; check reads all of it, with the parts of it that are here, and says what is wrong with it, or which file differs from its recorded digest (--write-digests records digests for a directory that has none, or that you changed on purpose); generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs, and append adds new nodes to a dataset that was made of tables: gnb data convert --help, gnb data append --help.`)
+	fs := out.Flags("list|get|info|show|check|generate|convert|append|git [DATASET] [DIR]", `list shows the datasets that are known by name; get downloads, verifies and converts one of them; info says what a dataset is, and show also reads its edges and labels: degrees, components, homophily, classes of each split, and a drawing of its types; check reads all of it, with the parts of it that are here, and says what is wrong with it, or which file differs from its recorded digest (--write-digests records digests for a directory that has none, or that you changed on purpose); generate writes a generator's dataset, such as planted?nodes=100000&classes=8, into the new directory DIR; convert reads the files of other programs, append adds new nodes to a dataset that was made of tables, and git makes a graph of events of a repository's history: gnb data convert --help, gnb data append --help, gnb data git --help.`)
 	writeDigests := fs.Bool("write-digests", false, "after data check, record the files as they are")
 	featureType := fs.String("feature-type", "", "`type` of generated features, f32 or f16")
 	rest, err := out.Parse(fs, args, 1, 3)
@@ -37,7 +39,7 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 	want := map[string]int{"list": 1, "get": 2, "info": 2, "show": 2, "check": 2, "generate": 3}[rest[0]]
 	switch {
 	case want == 0:
-		return cli.Usagef("there is no data command %q; it is list, get, info, show, check, generate, convert or append", rest[0])
+		return cli.Usagef("there is no data command %q; it is list, get, info, show, check, generate, convert, append or git", rest[0])
 	case *featureType != "" && rest[0] != "generate":
 		return cli.Usagef("--feature-type is for data generate and data convert; data %s writes no features", rest[0])
 	case *writeDigests && rest[0] != "check":
@@ -178,6 +180,12 @@ func runData(ctx context.Context, args []string, out *cli.Output) error {
 			of[name] = len(rows)
 		}
 		result["edge_targets"], result["target_edges"], result["target_edge_splits"] = a.TargetDim(), len(ds.EdgeRows), of
+	}
+	if n := ds.Meta.NumEvents; n > 0 {
+		result["events"] = n
+		if ds.Meta.TimeUnit != "" {
+			result["time_unit"] = ds.Meta.TimeUnit
+		}
 	}
 	if len(ds.EdgeSplits) > 0 {
 		edgeSplits := map[string]int{}

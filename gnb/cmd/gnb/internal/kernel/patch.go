@@ -26,7 +26,7 @@ type patch struct{ file, old, replacement string }
 var addedFiles embed.FS
 
 // rooms matches the names of the packages below gnb that cells import.
-const rooms = `answer|budget|deploy|events|explain|figure|flight|graphs|inspect|kg|links|monitor|numbers|onnx|parts|plan|predict|remote|report|runs|scaling|serve|sweep|tables`
+const rooms = `answer|budget|deploy|events|explain|figure|flight|graphs|history|inspect|kg|links|monitor|numbers|onnx|parts|plan|predict|remote|report|runs|scaling|serve|sweep|tables`
 
 // hiddenRoom matches the compiler's error if a cell declares the name of a package below gnb.
 const hiddenRoom = `: (?:initialization cycle: )?(` + rooms + `)(?: already declared through import of package| refers to itself|\.\w+ undefined \(type |\.\w+ is not a type)`
