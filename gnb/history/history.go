@@ -195,9 +195,9 @@ func (b *builder) read(ctx context.Context, g *git) error {
 	if err != nil {
 		return err
 	}
-	all := total
 	if !b.o.Merges {
-		if all, err = g.count(ctx, head, true); err != nil {
+		all, err := g.count(ctx, head, true)
+		if err != nil {
 			return err
 		}
 		b.merges = all - total

@@ -30,6 +30,7 @@ gnb/explain
 gnb/figure
 gnb/flight
 gnb/graphs
+gnb/history
 gnb/inspect
 gnb/internal/boards
 gnb/internal/bulk
