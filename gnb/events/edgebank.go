@@ -11,8 +11,8 @@ type bankRanks struct{ all []ofBank }
 
 // ofBank are the ranks [events - training] by one way to remember.
 type ofBank struct {
-	name  string
-	ranks []float64
+	name, title, what string
+	ranks             []float64
 }
 
 // part returns the ranks of a split.
@@ -25,18 +25,17 @@ func (b *bankRanks) part(of ofBank, s *stream, split string) []float64 {
 // and by one that forgets those before the window of the Temporal Graph Benchmark. As a model, it knows the events before the step.
 func rankByBank(s *stream, wrong *temporal.Negatives) (*bankRanks, error) {
 	b := &bankRanks{}
-	for _, way := range []struct {
-		name string
-		o    temporal.EdgeBankOptions
-	}{{"edgebank", temporal.EdgeBankOptions{}}, {"edgebank_window", temporal.EdgeBankOptions{Window: temporal.TrainingWindow(s.Events, s.train)}}} {
-		if way.o.Window == 0 && way.name != "edgebank" { // all times of training are equal
-			continue
-		}
-		bank, err := temporal.NewEdgeBank(s.Events, way.o)
+	ways := map[string]temporal.EdgeBankOptions{"edgebank": {}}
+	of := []ofBank{{name: "edgebank", title: "EdgeBank", what: "all pairs"}}
+	if window := temporal.TrainingWindow(s.Events, s.train); window > 0 { // else all times of training are equal
+		ways["edgebank_window"] = temporal.EdgeBankOptions{Window: window}
+		of = append(of, ofBank{name: "edgebank_window", title: "EdgeBank with a window", what: "recent pairs"})
+	}
+	for _, of := range of {
+		bank, err := temporal.NewEdgeBank(s.Events, ways[of.name])
 		if err != nil {
 			return nil, fmt.Errorf("events: %w", err)
 		}
-		of := ofBank{name: way.name}
 		for lo, hi := s.stepOf(s.train); lo < s.all; lo, hi = s.stepOf(hi) {
 			bank.Until(lo)
 			for e := lo; e < hi; e++ {

@@ -62,9 +62,6 @@ func (t *trainer) Chooses() gnb.Metric {
 
 // Measure implements [gnb.Task].
 func (t *trainer) Measure(splits ...string) (values []runs.NamedValue, err error) {
-	if err := t.prepare(); err != nil {
-		return nil, err
-	}
 	ranks, err := t.rankings(splits)
 	if err != nil {
 		return nil, err
@@ -72,9 +69,6 @@ func (t *trainer) Measure(splits ...string) (values []runs.NamedValue, err error
 	for i, split := range splits {
 		for _, m := range measures {
 			values = append(values, runs.NamedValue{Name: split + "_" + m.Name, Value: m.mean(ranks[i])})
-		}
-		for _, b := range t.bank.all {
-			values = append(values, runs.NamedValue{Name: split + "_" + b.name + "_mrr", Value: measures[0].mean(t.bank.part(b, t.s, split))})
 		}
 		if split == "test" && t.w.Rank() == 0 && t.w.RunDir() != "" {
 			if err := t.s.breakdown(ranks[i], t.bank.part(t.bank.all[0], t.s, split)).write(t.w.RunDir()); err != nil {
@@ -102,8 +96,17 @@ func (t *trainer) prepare() (err error) {
 	if t.wrong, err = temporal.TGB(t.s.Events, t.s.train, t.s.val, temporal.TGBOptions{Negatives: t.o.EvalNegatives, Seed: evalSeed}); err != nil {
 		return fmt.Errorf("events: %w", err)
 	}
-	t.bank, err = rankByBank(t.s, t.wrong)
-	return err
+	if t.bank, err = rankByBank(t.s, t.wrong); err != nil {
+		return err
+	}
+	for _, split := range t.Splits() {
+		for _, b := range t.bank.all {
+			mrr := measures[0].mean(t.bank.part(b, t.s, split))
+			t.w.Result(split+"_"+b.name+"_mrr", mrr)
+			t.w.Printf("%s, which remembers %s and learns nothing: MRR %.3f on %s", b.title, b.what, mrr, split)
+		}
+	}
+	return nil
 }
 
 // evalSeed is the seed of the negatives of validation and test, which are the same for all runs: it is that of the Temporal Graph Benchmark.
@@ -120,6 +123,9 @@ func (t *trainer) rankings(splits []string) (all [][]float64, err error) {
 	}
 	progress := t.w.Progress("evaluate", end)
 	err = t.w.OnHost(t.net, func(threads int) error {
+		if err := t.prepare(); err != nil {
+			return err
+		}
 		state, err := t.model.begin(false)
 		if err != nil {
 			return err
