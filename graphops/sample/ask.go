@@ -37,6 +37,9 @@ func (s *Sampler) pickChunk(chunk int, w *scratch) (ok bool) {
 		}
 	}()
 	timed := s.trees.timed
+	if timed {
+		w.touched += s.inTime.touch(s.rows[lo : lo+len(dst)])
+	}
 	for i := range dst {
 		v = dst[i]
 		if timed {

@@ -44,6 +44,8 @@ type scratch struct {
 	hop   Hop
 	out   []int32
 	lanes lanes
+
+	touched int64 // keeps the compiler from leaving out reads
 }
 
 // expansion is the state that the workers share while they expand a hop. The functions are stored
