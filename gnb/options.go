@@ -84,14 +84,16 @@ type SamplerOptions struct {
 	// each step. LayerDependency gives all hops of a step the same numbers.
 	BatchDependency int  `json:",omitempty" flag:"batch-dependency" help:"<steps> for which labor keeps random numbers (default 1)" least:"1"`
 	LayerDependency bool `json:",omitempty" flag:"layer-dependency" help:"same random numbers of labor at all hops"`
-	// TimeWindow, TimeStrict, TimeStrategy and HalfLife are for tasks whose seeds have times, such as links with AsOf: how far a
-	// seed sees into the past (0 means without end), whether edges of its own time are hidden, and which edges it takes:
-	// "uniform" (the default), "recent", or "age", by which an edge that is older by HalfLife is half as probable. Times are in
-	// the unit of the edges' times. See [AsOf].
-	TimeWindow   int64  `json:",omitempty" flag:"time-window" help:"<length> of the past that seeds with times see"`
-	TimeStrict   bool   `json:",omitempty" flag:"time-strict" help:"hide edges of a seed's own time"`
+	// TimeWindow, TimeStrict, TimeStrategy and HalfLife are for tasks whose seeds have times, such as links with AsOf; see [AsOf].
+	// TimeWindow is how far a seed sees into the past, in the unit of the edges' times; 0 means without end.
+	TimeWindow int64 `json:",omitempty" flag:"time-window" help:"<length> of the past that seeds with times see" least:"1"`
+	// TimeStrict hides the edges of a seed's own time too.
+	TimeStrict bool `json:",omitempty" flag:"time-strict" help:"hide edges of a seed's own time"`
+	// TimeStrategy chooses the edges that a seed takes: "uniform", "recent", or "age", by which older edges are less probable; ""
+	// means uniform.
 	TimeStrategy string `json:",omitempty" flag:"time-strategy" help:"edges of seeds with times: uniform, recent or age"`
-	HalfLife     int64  `json:",omitempty" flag:"half-life" help:"<age> at which edges are half as probable"`
+	// HalfLife is the age at which an edge is half as probable, by the strategy "age", which needs it; 0 means none.
+	HalfLife int64 `json:",omitempty" flag:"half-life" help:"<age> at which edges are half as probable" least:"1"`
 	// ProveTime checks that no seed with a time sees its future: see Loader.ProveTime.
 	ProveTime bool `json:",omitempty" flag:"prove-time" help:"check each batch: no seed sees its future"`
 	// Digest also computes the digest of all samples, which is the same for every number of

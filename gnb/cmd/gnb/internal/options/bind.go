@@ -97,6 +97,8 @@ func define(fs *flag.FlagSet, name, help string, field any) {
 		fs.BoolVar(p, name, *p, help)
 	case *int:
 		fs.IntVar(p, name, *p, help)
+	case *int64:
+		fs.Int64Var(p, name, *p, help)
 	case *uint64:
 		fs.Uint64Var(p, name, *p, help)
 	case *float64:
