@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"github.com/graphnb/graphnb/graphops/ops"
 	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/simd"
 )
@@ -78,7 +77,7 @@ func (c *GRUCell) ForwardParts(f *Fwd, xs []*Tensor, h *Tensor) *Tensor {
 		return f.Sub(fresh, f.Mul(gate(gates, 1), fresh))
 	}
 	own := f.Linear(h, f.Param(c.WeightHH), bias)
-	if _, host := f.Backend().(*ops.Processor); host {
+	if f.Backend().Name() == "cpu" {
 		return gruGates(f, in, own, h)
 	}
 	gates := f.Sigmoid(f.Add(f.Cols(in, 0, 2*n), f.Cols(own, 0, 2*n)))
