@@ -82,6 +82,8 @@ func (e *edge) streams(n int) {
 	e.try("LeakyReLU", n, func() { LeakyReLU(o, x, 0.1) })
 	e.try("Exp", n, func() { Exp(o, x, 0) })
 	e.try("Normal", n, func() { Normal(o, x, y) })
+	e.try("Log1p", n, func() { Log1p(o, x) })
+	e.try("Cosines", n, func() { Cosines(o, lend[float64](e, 0, n), lend[float64](e, 1, n), 3) })
 	e.try("Greatest", n, func() { Greatest(x) })
 	e.try("LogSoftmax", n, func() { LogSoftmax(o, x) })
 	e.try("LogSumExp", n, func() { LogSumExp(x) })
