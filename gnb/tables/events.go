@@ -397,17 +397,17 @@ func splitEvents(d *dataset.Dataset, o *Options) error {
 
 // sayOneKind says that the ends of events are read as ids of one kind of nodes, where their names say otherwise or no id is at both
 // ends.
-func (r *Recipe) sayOneKind(list []*edges, o *Options) {
+func (r *Recipe) sayOneKind(list []*edges, nodes int, o *Options) {
 	if !r.Ends || len(r.Nodes) != 1 || r.Nodes[0].Type != "" {
 		return
 	}
 	e := list[0]
 	named := func(kind Kind) bool { return strings.HasPrefix(e.t.column(kind).Why, "by its name") }
-	both := map[int32]bool{}
+	source := make([]bool, nodes)
 	for _, v := range e.from {
-		both[v] = true
+		source[v] = true
 	}
-	common := slices.ContainsFunc(e.to, func(v int32) bool { return both[v] })
+	common := slices.ContainsFunc(e.to, func(v int32) bool { return source[v] })
 	switch {
 	case !common:
 		o.say(notice.Notice{Kind: notice.Told, Where: "events", What: "no id is both a source and a target of events", Option: "--bipartite makes two types of nodes of them"})

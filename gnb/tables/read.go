@@ -496,7 +496,7 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 		if err := r.settleTimes(list, &o); err != nil {
 			return nil, err
 		}
-		r.sayOneKind(list, &o)
+		r.sayOneKind(list, all[0].idx.n, &o)
 	}
 	if !o.Quiet {
 		fmt.Print(r)
