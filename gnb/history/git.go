@@ -100,7 +100,8 @@ func (g *git) failed(ctx context.Context, err error, text string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	first := lines[max(0, slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "fatal: ") || strings.HasPrefix(l, "error: ") }))]
 	first = strings.TrimPrefix(strings.TrimPrefix(first, "fatal: "), "error: ")
 	switch {
 	case strings.Contains(text, "dubious ownership"):

@@ -269,6 +269,17 @@ func TestClones(t *testing.T) {
 			t.Errorf("%s: %d events, want %d; %v", name, len(got), len(want), err)
 		}
 	}
+	r.run("config", "uploadpack.allowFilter", "true")
+	for filter, want := range map[string]string{"blob:none": "", "tree:0": "is a partial clone without the trees of its commits"} {
+		to := &repo{t, filepath.Join(t.TempDir(), "partial"), 0}
+		if out, err := exec.Command("git", "clone", "-q", "--no-checkout", "--filter="+filter, "file://"+r.dir, to.dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		got, _, err := to.read(Options{})
+		if want == "" && (err != nil || !slices.Equal(got, whole)) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: the events are %q, %v", filter, got, err)
+		}
+	}
 	tree := &repo{t, filepath.Join(t.TempDir(), "tree"), 0}
 	r.run("worktree", "add", "-q", tree.dir, "HEAD~1")
 	if got, _, err := tree.read(Options{}); err != nil || len(got) != 4 {

@@ -49,6 +49,9 @@ func NewDrawer(e *Events, o DrawOptions) *Drawer {
 // drawSite separates the draws of a Drawer from others for links.
 const drawSite = 8
 
+// drawsOfStream is the number of negatives that are drawn from one counter, of whose draws each takes at most triesOfEarlier + 2.
+const drawsOfStream = 4096
+
 // Append appends the negatives of an event in an epoch of a run with this seed, and returns the extended slice. The same destination can
 // be drawn twice. There are none if no other destination exists at the event's moment, as for the first event of a stream.
 func (d *Drawer) Append(to []int32, seed uint64, epoch, event int) []int32 {
@@ -62,13 +65,19 @@ func (d *Drawer) Append(to []int32, seed uint64, epoch, event int) []int32 {
 	if n == 0 {
 		return to
 	}
-	stream := philox.NewStream(seed, int64(event), 0, philox.C3(philox.Links, drawSite, epoch))
-	of := int(d.o.History*float64(d.o.Count) + 0.5)
+	of := 0
+	if d.o.History > 0 {
+		of = int(min(d.o.History, 1)*float64(d.o.Count) + 0.5)
+	}
+	var stream philox.Stream
 	var past []int32
 	if of > 0 {
 		past = d.e.Before(d.e.Src[event], event, -1)
 	}
 	for k := range d.o.Count {
+		if k%drawsOfStream == 0 {
+			stream = philox.NewStream(seed, int64(event), k/drawsOfStream, philox.C3(philox.Links, drawSite, epoch))
+		}
 		if k < of {
 			if v, ok := d.earlier(&stream, past, event, excluded); ok {
 				to = append(to, v)

@@ -3,6 +3,7 @@ package temporal
 import (
 	"math"
 	"sort"
+	"strconv"
 
 	"github.com/graphnb/graphnb/internal/phrase"
 )
@@ -44,12 +45,15 @@ func SplitTimes(times []int64, o SplitOptions) (Split, error) {
 	s.Train, s.Val = until(s.ValFrom), until(s.TestFrom)
 	switch {
 	case s.Train == s.Val:
-		return s, phrase.Errorf("temporal", "no event is in the validation: none of %d is after the time %v and at most at %v, because too many have one time; take another share, or more events", len(times), s.ValFrom, s.TestFrom)
+		return s, phrase.Errorf("temporal", "no event is in the validation: none of %d is after the time %s and at most at %s, because too many have one time; take another share, or more events", len(times), plain(s.ValFrom), plain(s.TestFrom))
 	case s.Val == s.Test:
-		return s, phrase.Errorf("temporal", "no event is in the test: none of %d is after the time %v, because too many have one time; take another share, or more events", len(times), s.TestFrom)
+		return s, phrase.Errorf("temporal", "no event is in the test: none of %d is after the time %s, because too many have one time; take another share, or more events", len(times), plain(s.TestFrom))
 	}
 	return s, nil
 }
+
+// plain writes a number without an exponent.
+func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 // Quantile returns the q-quantile of ascending times, from 0 to 1, by linear interpolation as numpy.quantile computes it.
 // There is at least one time.

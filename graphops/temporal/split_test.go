@@ -60,7 +60,7 @@ func TestWrongSplits(t *testing.T) {
 	}{
 		"none":       {nil, temporal.SplitOptions{}, "there are no events to divide by time"},
 		"one time":   {[]int64{5, 5, 5, 5}, temporal.SplitOptions{}, "no event is in the validation: none of 4 is after the time 5 and at most at 5"},
-		"one event":  {[]int64{5}, temporal.SplitOptions{}, "no event is in the validation"},
+		"one event":  {[]int64{1_700_000_000}, temporal.SplitOptions{}, "no event is in the validation: none of 1 is after the time 1700000000 and"},
 		"all train":  {[]int64{1, 2}, temporal.SplitOptions{Val: 0.5, Test: 0.5}, "both are above 0, and their sum is below 1"},
 		"only test":  {[]int64{1, 2}, temporal.SplitOptions{Test: 0.5}, "both are above 0"},
 		"not a part": {[]int64{1, 2}, temporal.SplitOptions{Val: -1, Test: 0.5}, "both are above 0"},

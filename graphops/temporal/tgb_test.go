@@ -330,6 +330,9 @@ func TestDrawer(t *testing.T) {
 			t.Errorf("destination %d is drawn %d times, and the mean is %.0f", v, n, mean)
 		}
 	}
+	if got := temporal.NewDrawer(e, temporal.DrawOptions{Count: 300_000, History: 1}).Append(nil, 1, 0, 399); len(got) != 300_000 {
+		t.Errorf("%d negatives are drawn, want 300,000", len(got))
+	}
 	d = temporal.NewDrawer(e, temporal.DrawOptions{Count: 10})
 	first := d.Append(nil, 1, 0, 399)
 	if slices.Equal(first, d.Append(nil, 1, 1, 399)) || slices.Equal(first, d.Append(nil, 2, 0, 399)) || slices.Equal(first, d.Append(nil, 1, 0, 398)) {
