@@ -99,7 +99,8 @@ type treesOptions struct {
 	Batch   int
 	Untimed bool
 	AsOf    gnb.AsOf
-	ByNodes bool // nodes have times
+	ByNodes bool  // nodes have times
+	From    int64 // the first time of seeds
 }
 
 // trees trains on events: a node at a time, twice in each batch, and every row must belong to the past of its seed.
@@ -115,7 +116,7 @@ var trees = gnb.Program("test.trees", func(w *gnb.Worker, o treesOptions) error 
 		var labels []int32
 		for _, i := range items[lo:hi] {
 			for range 2 {
-				seeds.IDs, seeds.Times = append(seeds.IDs, 2*i), append(seeds.Times, int64(i%50))
+				seeds.IDs, seeds.Times = append(seeds.IDs, 2*i), append(seeds.Times, o.From+int64(i%50))
 				labels = append(labels, i%3)
 			}
 		}
@@ -254,6 +255,19 @@ func TestAsOfOptions(t *testing.T) {
 	} {
 		_, err := gnb.Launch(t.Context(), trees, o, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()})
 		readable(t, err, want)
+	}
+	// What a proof finds ends the run.
+	for e := range times {
+		times[e] += 1_600_000_000
+	}
+	seconds := ds.WithGraph(ds.Graph.WithEdgeData(nil, times))
+	for from, want := range map[int64]string{1_600_000_000: "", 1_600_000_000_000: "times in another unit: the seeds' times begin at 1600000000"} {
+		_, err := gnb.Launch(t.Context(), trees, treesOptions{Batch: 64, From: from}, gnb.LaunchOptions{Data: seconds, Quiet: true, RunDir: t.TempDir()})
+		if want == "" && err != nil {
+			t.Error(err)
+		} else if want != "" {
+			readable(t, err, want)
+		}
 	}
 	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{SamplerOptions: gnb.SamplerOptions{TimeWindow: 3}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()}})
 	readable(t, err, "this loop's seeds have no times")

@@ -11,6 +11,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/serve"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/testkit/dividedtest"
 	"github.com/graphnb/graphnb/internal/testkit/servetest"
@@ -18,7 +19,7 @@ import (
 )
 
 // trees trains on seeds with times, each with a tree of its own.
-var trees = gnb.Program("test.serve.trees", func(w *gnb.Worker, _ int) error {
+var trees = gnb.Program("test.serve.trees", func(w *gnb.Worker, asOf gnb.AsOf) error {
 	net := gnb.SAGE.New(w, gnb.ModelConfig{In: w.Dataset().FeatureDim(), Hidden: 8, Out: 2, Layers: 2})
 	opt := w.Adam(net, 0.01)
 	w.Digest()
@@ -32,7 +33,7 @@ var trees = gnb.Program("test.serve.trees", func(w *gnb.Worker, _ int) error {
 		return seeds, labels, nil
 	}}
 	for range w.Epochs(2) {
-		for b := range w.BatchesOf(events, gnb.Loader{Fanouts: []int{4, 3}, Batch: 50, Disjoint: true}) {
+		for b := range w.BatchesOf(events, gnb.Loader{Fanouts: []int{4, 3}, Batch: 50, Disjoint: true, AsOf: asOf, ProveTime: true}) {
 			for _, k := range b.Blocks {
 				for e, at := range k.Times() {
 					if tree := b.Trees[k.Indices()[e]]; at > b.Times[tree] {
@@ -59,8 +60,8 @@ func TestTreesAtServers(t *testing.T) {
 	bare := dividedtest.Parts(t, ds, divided.Options{NoTopology: true})
 	a := servetest.Start(t, bare, serve.Options{Parts: []int{0, 3}, Limits: serve.Limits{Nodes: 100, Edges: 400, Bytes: 3000}})
 	b := servetest.Start(t, bare, serve.Options{Parts: []int{1, 2}})
-	digest := func(ds *gnb.Dataset, workers int) string {
-		run, err := gnb.Launch(t.Context(), trees, 0, gnb.LaunchOptions{Data: ds, Workers: workers, VirtualRanks: 2 / workers, Threads: 1, Quiet: true, Seed: 7, RunDir: t.TempDir()})
+	digest := func(ds *gnb.Dataset, asOf gnb.AsOf, workers int) string {
+		run, err := gnb.Launch(t.Context(), trees, asOf, gnb.LaunchOptions{Data: ds, Workers: workers, VirtualRanks: 2 / workers, Threads: 1, Quiet: true, Seed: 7, RunDir: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,12 +69,14 @@ func TestTreesAtServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprintf("digest %s and weights %x", run.Result.Text["digest"], sha256.Sum256(weights))
+		return fmt.Sprintf("digest %s, weights %x and a proof of %v edges without %v", run.Result.Text["digest"], sha256.Sum256(weights), run.Value("proved_edges"), run.Value("hidden_edges"))
 	}
-	want := digest(ds, 1)
-	for workers := 1; workers <= 2; workers++ {
-		if got := digest(load(t, "grpc://"+a.Addr+","+b.Addr), workers); got != want {
-			t.Errorf("%d workers at servers have %s, want %s", workers, got, want)
+	for _, asOf := range []gnb.AsOf{{}, {Window: 15, Strict: true, Strategy: sample.TakeRecent}, {Strategy: sample.TakeByAge, HalfLife: 4}} {
+		want := digest(ds, asOf, 1)
+		for workers := 1; workers <= 2; workers++ {
+			if got := digest(load(t, "grpc://"+a.Addr+","+b.Addr), asOf, workers); got != want {
+				t.Errorf("as of %+v, %d workers at servers have %s, want %s", asOf, workers, got, want)
+			}
 		}
 	}
 }
