@@ -65,6 +65,8 @@ type Walks struct {
 	// own has the inner products of a node's rows with each other, as stored, if known.
 	own   []float32
 	known []bool
+	// fade has e^(-lag) of a node's rows as of the last event that was seen, for the nodes of the last call of Features.
+	fade []float64
 }
 
 // never is the time of the rows of a node without events.
@@ -104,7 +106,7 @@ func NewWalks(e *Events, o WalkOptions) (*Walks, error) {
 	if err := machine.Room(fmt.Sprintf("the walks of %d nodes with %d rows of %d columns", e.Nodes, o.Hops+1, o.Dim), 4*float64(o.Hops+1)*float64(e.Nodes)*float64(o.Dim)); err != nil {
 		return nil, fmt.Errorf("temporal: %w; give a smaller Dim", err)
 	}
-	w := &Walks{o: o, nodes: e.Nodes, h: make([][]float32, o.Hops+1), at: make([]int64, e.Nodes), known: make([]bool, e.Nodes)}
+	w := &Walks{o: o, nodes: e.Nodes, h: make([][]float32, o.Hops+1), at: make([]int64, e.Nodes), known: make([]bool, e.Nodes), fade: make([]float64, e.Nodes)}
 	for i := range w.h {
 		w.h[i] = make([]float32, e.Nodes*o.Dim)
 	}
@@ -346,7 +348,13 @@ func (w *Walks) Features(out []float32, src []int32, times []int64, starts, cand
 	if !tables[0].Holds(cands, dim) {
 		return fmt.Errorf("temporal: a candidate is no node: the graph's nodes are 0 to %d", w.nodes-1)
 	}
-	w.learn(src, cands)
+	var now int64 // the time of the last event that was seen
+	if w.count > 0 {
+		now = w.seen.Time[w.count-1]
+	} else if len(times) > 0 {
+		now = slices.Min(times)
+	}
+	w.learn(now, src, cands)
 	between := w.ownCols()
 	parallel.For(w.o.Threads, len(src), 1, func(lo, hi int) {
 		for q := lo; q < hi; q++ {
@@ -362,9 +370,10 @@ func (w *Walks) Features(out []float32, src []int32, times []int64, starts, cand
 					simd.DotRows(rows[between+i*(hops+1)+j:], cols, g, &tables[j], ids, len(ids))
 				}
 			}
-			fadeU := fades(w.lag(u, t))
+			since := math.Exp(-w.o.Decay * float64(t-now))
+			fadeU := fades(w.fade[u] * since)
 			for c, v := range ids {
-				row, fadeV := rows[c*cols:(c+1)*cols], fades(w.lag(v, t))
+				row, fadeV := rows[c*cols:(c+1)*cols], fades(w.fade[v]*since)
 				at, own, others := 0, w.own[int(u)*between:][:between], w.own[int(v)*between:][:between]
 				for i := range hops + 1 {
 					for j := i; j <= hops; j++ {
@@ -386,11 +395,19 @@ func (w *Walks) Features(out []float32, src []int32, times []int64, starts, cand
 	return nil
 }
 
-// learn computes the unknown inner products of the rows of nodes with each other.
-func (w *Walks) learn(lists ...[]int32) {
+// learn computes the unknown inner products of the rows of nodes with each other, and how the rows have faded until now.
+func (w *Walks) learn(now int64, lists ...[]int32) {
 	var todo []int32
 	for _, ids := range lists {
 		for _, v := range ids {
+			w.fade[v] = -1
+		}
+	}
+	for _, ids := range lists {
+		for _, v := range ids {
+			if w.fade[v] < 0 {
+				w.fade[v] = math.Exp(-w.lag(v, now))
+			}
 			if !w.known[v] {
 				w.known[v] = true
 				todo = append(todo, v)
@@ -411,9 +428,8 @@ func (w *Walks) learn(lists ...[]int32) {
 	})
 }
 
-// fades are e^(-i·lag) for i from 0.
-func fades(lag float64) (f [5]float64) {
-	e := math.Exp(-lag)
+// fades are the powers of e from 0.
+func fades(e float64) (f [5]float64) {
 	f[0] = 1
 	for i := 1; i < len(f); i++ {
 		f[i] = f[i-1] * e
