@@ -466,11 +466,15 @@ func (v *vec) fill(col arrow.Array, at, n int) error {
 	case *array.Decimal256:
 		return decimals(func(i int) *big.Int { return a.Value(i).BigInt() })
 	case *array.Date32:
+		v.zoneless = true
 		times(instant, seconds, func(i int) int64 { return int64(a.Value(i)) * 24 * 60 * 60 })
 	case *array.Date64:
+		v.zoneless = true
 		times(instant, millis, func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Timestamp:
-		times(instant, arrowUnit(a.DataType().(*arrow.TimestampType).Unit), func(i int) int64 { return int64(a.Value(i)) })
+		of := a.DataType().(*arrow.TimestampType)
+		v.zoneless = of.TimeZone == ""
+		times(instant, arrowUnit(of.Unit), func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Duration:
 		times(elapsed, arrowUnit(a.DataType().(*arrow.DurationType).Unit), func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Time32:
@@ -486,7 +490,7 @@ func (v *vec) fill(col arrow.Array, at, n int) error {
 // pick takes values that a column stores once each, in all.
 func (v *vec) pick(all *vec, d *array.Dictionary, at, n int) error {
 	values := d.Dictionary().Len()
-	*v = vec{class: all.class, unit: all.unit, most: all.most, null: make([]bool, n)}
+	*v = vec{class: all.class, unit: all.unit, most: all.most, zoneless: all.zoneless, null: make([]bool, n)}
 	if all.s != nil {
 		v.s = make([]string, n)
 	}

@@ -101,6 +101,8 @@ type vec struct {
 	i     []int64
 	// most is the number of bits of a whole number that a float of the file's type has; 0 means 53.
 	most uint8
+	// zoneless says that instants are those of a clock on a wall: the file's type has no time zone.
+	zoneless bool
 }
 
 func (v *vec) missing(i int) bool { return v.class == absent || v.null != nil && v.null[i] }

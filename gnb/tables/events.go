@@ -239,8 +239,8 @@ func (r *Recipe) settleTimes(list []*edges, o *Options) error {
 		now, _, _ = countOf(time.Now(), u)
 	}
 	for _, e := range list {
-		if c := e.t.column(Time); c.Layout != "" && !strings.ContainsAny(c.Layout, "Z") && !strings.Contains(c.Layout, "-07") {
-			o.say(notice.Notice{Kind: notice.Guessed, Where: e.t.name(true), What: fmt.Sprintf("the times of the column %s have no zone, and are read as UTC", shown(c.Name)), Count: int64(len(e.times)), Option: "write them with a zone, as in 2006-01-02T15:04:05+02:00, to read them otherwise"})
+		if c := e.t.column(Time); c.Layout != "" && !strings.Contains(c.Layout, "Z07") && !strings.Contains(c.Layout, "-07") {
+			sayUTC(e.t.name(true), c.Name, int64(len(e.times)), o.say)
 		}
 		for _, t := range e.times {
 			n++
@@ -270,6 +270,11 @@ func (r *Recipe) settleTimes(list []*edges, o *Options) error {
 		say(notice.Told, early, "events have negative times")
 	}
 	return nil
+}
+
+// sayUTC says that times without a zone are read as UTC.
+func sayUTC(where, column string, n int64, say func(notice.Notice)) {
+	say(notice.Notice{Kind: notice.Guessed, Where: where, What: fmt.Sprintf("the times of the column %s have no zone, and are read as UTC", shown(column)), Count: n, Option: "write them with a zone, as in 2006-01-02T15:04:05+02:00, to read them otherwise"})
 }
 
 // plainUnit finds the unit of times that are plain whole numbers: that of the options or the recipe, or the one that all look like.

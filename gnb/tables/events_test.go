@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/testneed"
@@ -277,6 +281,43 @@ func TestEventTimes(t *testing.T) {
 				t.Errorf("times %v in %q, want %v in %q; said %s, want %q", got, ds.Meta.TimeUnit, c.want, c.unit, all, c.says)
 			}
 		})
+	}
+}
+
+// Times that a file stores as such are in UTC if their type has a zone; if it has none, that is said.
+func TestTypedEventTimes(t *testing.T) {
+	for name, c := range map[string]struct {
+		of   arrow.DataType
+		said bool
+	}{
+		"with a zone":    {&arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "Europe/Berlin"}, false},
+		"without a zone": {&arrow.TimestampType{Unit: arrow.Microsecond}, true},
+		"days":           {arrow.FixedWidthTypes.Date32, true},
+	} {
+		fields := []arrow.Field{{Name: "source", Type: arrow.PrimitiveTypes.Int64}, {Name: "target", Type: arrow.PrimitiveTypes.Int64}, {Name: "time", Type: c.of}}
+		b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
+		for i := range int64(3) {
+			b.Field(0).(*array.Int64Builder).Append(i)
+			b.Field(1).(*array.Int64Builder).Append(i + 1)
+			text := fmt.Sprintf("2023-11-1%d", 6-i)
+			if !c.said {
+				text += "T01:00:00+01:00"
+			}
+			if err := b.Field(2).AppendValueFromString(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dir := t.TempDir()
+		writeParquet(t, dir+"/e.parquet", b.NewRecordBatch())
+		b.Release()
+		var said notice.List
+		ds := read(t, dir+"/ds", Files{Edges: []Edges{{Path: dir + "/e.parquet"}}, Events: true}, Options{Notice: func(n notice.Notice) { said.Add(n) }})
+		if ds.Meta.TimeUnit != "s" || !slices.Equal(streamOf(t, ds), []string{"2>3@1699920000", "1>2@1700006400", "0>1@1700092800"}) {
+			t.Errorf("%s: %v in %q", name, streamOf(t, ds), ds.Meta.TimeUnit)
+		}
+		if got := strings.Contains(lines(said), "have no zone, and are read as UTC (3)"); got != c.said {
+			t.Errorf("%s: that there is no zone is said: %t; %s", name, got, lines(said))
+		}
 	}
 }
 

@@ -293,6 +293,9 @@ func (s *source) settle(c *Column, p *profile, o *Options) (err error) {
 			return err
 		}
 	}
+	if s.events && c.Kind == Time && p.clocks.zoneless > 0 {
+		sayUTC(filepath.Base(s.table.path), c.Name, p.clocks.zoneless, o.say)
+	}
 	return c.setUnit(where, p, o)
 }
 

@@ -16,8 +16,9 @@ import (
 // clocks is what the values of a column are, as far as times are concerned.
 type clocks struct {
 	instants, elapsed, plain int64
-	fine                     unit // the coarsest unit that has all instants
-	unit                     unit // the finest of the files' units, of what elapsed
+	zoneless                 int64 // instants without a zone
+	fine                     unit  // the coarsest unit that has all instants
+	unit                     unit  // the finest of the files' units, of what elapsed
 }
 
 // add looks at a value that is not missing.
@@ -25,6 +26,9 @@ func (c *clocks) add(v *vec, i int) {
 	switch v.class {
 	case instant:
 		c.instants++
+		if v.zoneless {
+			c.zoneless++
+		}
 		if v.unit > c.fine {
 			if c.fine = max(c.fine, seconds); v.unit > c.fine {
 				part := v.i[i] % perSecond[v.unit] * (1e9 / perSecond[v.unit])
