@@ -8,6 +8,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/graphops/sample"
 	"github.com/graphnb/graphnb/graphops/temporal"
 )
@@ -189,23 +190,8 @@ func (t *trainer) rank(f *nn.Fwd, state state, lo, hi int, ranks []float64, thre
 	return nil
 }
 
-// rankOf is the rank of the first score among all, by the rule of the Temporal Graph Benchmark: 1 more than the mean of the numbers of
-// others that are above it, and that are not below it. It is NaN if a score is.
+// rankOf is the rank of the first score among all, by the rule of the Temporal Graph Benchmark; NaN if a score is.
 func rankOf(scores []float32) float64 {
-	above, notBelow := 0, 0
-	for _, s := range scores[1:] {
-		if s > scores[0] {
-			above++
-		}
-		if s >= scores[0] {
-			notBelow++
-		}
-		if s != s {
-			return math.NaN()
-		}
-	}
-	if scores[0] != scores[0] {
-		return math.NaN()
-	}
-	return float64(above+notBelow)/2 + 1
+	r, _ := pairs.Ranks(scores[:1], scores[1:]) // which divide among one
+	return r[0]
 }
