@@ -25,7 +25,7 @@ DATA = {
     "collegemsg": ("temporal/collegemsg/uci.csv", ""),
     "etcd": ("temporal/etcd/events.csv", "--bipartite"),
 }
-MODELS = {"counts": "--epochs 5", "walks": "--epochs 5", "tgn": "--epochs 30"}
+MODELS = {"counts": "--epochs 5", "walks": "--epochs 5", "tgn": "--epochs 10"}
 SEEDS = range(1, 6)
 
 

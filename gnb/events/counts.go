@@ -21,7 +21,7 @@ type counts struct {
 	s       *stream
 	decays  []float64 // the times after which an event counts 1/e
 	dropout float64
-	walks   *temporal.WalkOptions // nil: none
+	walks   []temporal.WalkOptions // none of counts
 
 	meetings sync.Pool // of *meeting
 }
@@ -33,22 +33,26 @@ const (
 	spans    = 3               // decays
 )
 
-// walkSpan is the number of mean gaps after which an event of a walk counts 1/e.
-const walkSpan = 200
+// walkOptions are those of the walks of a model, for each time after which an event counts 1/e; Dim is 0 for the default.
+func (o *Options) walkOptions() (all []temporal.WalkOptions) {
+	for _, d := range o.decays() {
+		all = append(all, temporal.WalkOptions{Hops: o.Hops, Dim: o.WalkDim, Decay: 1 / d})
+	}
+	return all
+}
 
-// walkOptions are those of the walks of a model; Dim is 0 for the default.
-func (o *Options) walkOptions() temporal.WalkOptions {
-	return temporal.WalkOptions{Hops: o.Hops, Dim: o.WalkDim, Decay: 1 / (walkSpan * o.TimeScale)}
+// decays are the times after which an event counts 1/e.
+func (o *Options) decays() []float64 {
+	return []float64{o.TimeScale / 16, o.TimeScale, 16 * o.TimeScale}
 }
 
 func newCounts(s *stream, o *Options) *counts {
-	m := &counts{s: s, decays: []float64{o.TimeScale / 16, o.TimeScale, 16 * o.TimeScale}, dropout: o.Dropout}
+	m := &counts{s: s, decays: o.decays(), dropout: o.Dropout}
 	m.meetings.New = func() any { return &meeting{of: make([]int32, s.Nodes)} }
 	cols := pairCols + 2*nodeCols
 	if o.Model == "walks" {
-		of := o.walkOptions()
-		m.walks = &of
-		cols += 2*(of.Hops+1)*(of.Hops+2)/2 + (of.Hops+1)*(of.Hops+1)
+		m.walks = o.walkOptions()
+		cols += len(m.walks) * (2*(o.Hops+1)*(o.Hops+2)/2 + (o.Hops+1)*(o.Hops+1))
 	}
 	m.In, m.Mid, m.Out = nn.NewLinear(cols, o.Hidden, true), nn.NewLinear(o.Hidden, o.Hidden, true), nn.NewLinear(o.Hidden, 1, true)
 	return m
@@ -152,12 +156,12 @@ func (m *counts) view(q *questions) any {
 // begin implements [model].
 func (m *counts) begin(bool) (state, error) {
 	p := &past{counts: m, of: make([]ofNode, m.s.Nodes)}
-	if m.walks == nil {
-		return p, nil
-	}
-	var err error
-	if p.walks, err = temporal.NewWalks(m.s.Head(0), *m.walks); err != nil {
-		return nil, fmt.Errorf("events: %w", err)
+	for _, o := range m.walks {
+		w, err := temporal.NewWalks(m.s.Head(0), o)
+		if err != nil {
+			return nil, fmt.Errorf("events: %w", err)
+		}
+		p.walks = append(p.walks, w)
 	}
 	return p, nil
 }
@@ -175,7 +179,7 @@ func (m *counts) resumed(happened *temporal.Events) (state, error) {
 type past struct {
 	*counts
 	of    []ofNode
-	walks *temporal.Walks // nil: none
+	walks []*temporal.Walks
 }
 
 // ofNode is how often and how recently a node had events, as source and as destination.
@@ -227,12 +231,12 @@ func (p *past) scores(f *nn.Fwd, q *questions, view any) (*nn.Tensor, error) {
 		}
 	})
 	h := f.Input(len(q.cands), cols, x, nil)
-	if p.walks != nil {
-		w := make([]float32, len(q.cands)*p.walks.Cols())
-		if err := p.walks.Features(w, q.src, q.times, q.starts, q.cands); err != nil {
+	for _, walks := range p.walks {
+		w := make([]float32, len(q.cands)*walks.Cols())
+		if err := walks.Features(w, q.src, q.times, q.starts, q.cands); err != nil {
 			return nil, fmt.Errorf("events: %w", err)
 		}
-		h = f.Concat(h, f.Input(len(q.cands), p.walks.Cols(), w, nil))
+		h = f.Concat(h, f.Input(len(q.cands), walks.Cols(), w, nil))
 	}
 	h = f.ReLU(p.In.Forward(f, h))
 	if p.dropout > 0 {
@@ -243,8 +247,8 @@ func (p *past) scores(f *nn.Fwd, q *questions, view any) (*nn.Tensor, error) {
 
 // happen implements [state].
 func (p *past) happen(now *temporal.Events, before int, _ ranks) error {
-	if p.walks != nil {
-		p.walks.See(now)
+	for _, w := range p.walks {
+		w.See(now)
 	}
 	for e := before; e < now.Len(); e++ {
 		t := now.Time[e]

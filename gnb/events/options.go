@@ -36,8 +36,9 @@ type Options struct {
 	Heads int `json:",omitempty" flag:"heads" help:"attention heads of tgn (default 2)" least:"1"`
 	// Dropout is the dropout probability of attention and of the perceptron; 0 means none, and 0.1 is usual.
 	Dropout float64 `json:",omitempty" flag:"dropout" help:"dropout probability; 0.1 is usual"`
-	// TimeScale is the unit in which the model takes spans of time; 0 means the mean time between two events of a node in training.
-	TimeScale float64 `json:",omitempty" flag:"time-scale" help:"unit of spans of time (default the mean gap)" positive:"true"`
+	// TimeScale is the unit in which the model takes spans of time; 0 means the mean time between two events of a node in training, for
+	// tgn 1.
+	TimeScale float64 `json:",omitempty" flag:"time-scale" help:"unit of spans of time (default mean gap, 1 for tgn)" positive:"true"`
 	// Until is the last time of training and that of validation; nil means the 0.70 and the 0.85 quantile of the events' times. Test has the
 	// later events. An event of the last time belongs to the split.
 	Until []int64 `json:",omitempty" flag:"until" help:"last times of training, validation (default quantiles .70, .85)"`
@@ -120,11 +121,15 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if o.Eval != "none" && (s.val == s.train || s.val == s.all) {
 		return fmt.Errorf("events: of the %d events of %s, training has %d, validation %d and test %d; each needs some, so give other times (Until, --until), or data with more times", s.all, ds.Name(), s.train, s.val-s.train, s.all-s.val)
 	}
-	o.Until, o.TimeScale = s.until, cmp.Or(o.TimeScale, s.gap())
+	o.Until = s.until
+	if o.TimeScale == 0 && o.Model == "tgn" { // as PyG's; spans in mean gaps fit the times of training too well
+		o.TimeScale = 1
+	}
+	o.TimeScale = cmp.Or(o.TimeScale, s.gap())
 	o.EvalNegatives = cmp.Or(o.EvalNegatives, max(1, min(1000, manyNegatives/max(1, s.all-s.train))))
 	if o.Model == "walks" {
 		o.Hops = cmp.Or(o.Hops, 2)
-		w, err := temporal.NewWalks(s.Events, o.walkOptions())
+		w, err := temporal.NewWalks(s.Events, o.walkOptions()[0])
 		if err != nil {
 			return fmt.Errorf("events: %w", err)
 		}
