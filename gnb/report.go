@@ -158,6 +158,7 @@ func (w *Worker) Progress(label string, total int) func(done int) {
 			last, shown = now, true
 			w.emitFirst(runs.Event{Kind: runs.KindProgress, Text: label, Done: int64(done), Of: int64(total)})
 		}
+		w.stopIfAsked()
 	}
 }
 

@@ -33,6 +33,10 @@ const (
 	spans    = 3               // decays
 )
 
+// remembered is the number of last events of a source that are looked through for its candidates: a bound for the work of a node with
+// millions.
+const remembered = 2000
+
 // walkOptions are those of the walks of a model, for each time after which an event counts 1/e; Dim is 0 for the default.
 func (o *Options) walkOptions() (all []temporal.WalkOptions) {
 	for _, d := range o.decays() {
@@ -65,7 +69,7 @@ func (m *counts) NumLayers() int { return 1 }
 func (m *counts) Layer(f *nn.Fwd, _ int, b *nn.Block, h *nn.Tensor) *nn.Tensor { return f.Dst(b, h) }
 
 // Reads implements [nn.Reader].
-func (m *counts) Reads() nn.Reads { return nn.Reads{Edges: true, Times: true, Types: true} }
+func (m *counts) Reads() nn.Reads { return nn.Reads{Edges: true, Times: true} }
 
 // met is what has happened between a source and a candidate.
 type met struct {
@@ -90,7 +94,7 @@ func (m *counts) pairFeatures(out []float32, u int32, cands []int32, happened *t
 			k.of[v] = int32(len(k.mets))
 		}
 	}
-	own, others := happened.EventsOf(u), 0
+	own, others := happened.Last(u, remembered), 0
 	for i := len(own) - 1; i >= 0; i-- {
 		e := own[i]
 		v := happened.Other(e, u)
@@ -167,7 +171,7 @@ func (m *counts) begin(bool) (state, error) {
 }
 
 // resumed implements [model]: the state is a function of the stream.
-func (m *counts) resumed(happened *temporal.Events) (state, error) {
+func (m *counts) resumed(happened *temporal.Events, _ int) (state, error) {
 	p, err := m.begin(true)
 	if err != nil {
 		return nil, err
@@ -179,6 +183,7 @@ func (m *counts) resumed(happened *temporal.Events) (state, error) {
 type past struct {
 	*counts
 	of    []ofNode
+	seen  int // events that are in the counts
 	walks []*temporal.Walks
 }
 
@@ -212,6 +217,9 @@ func (n *ofNode) features(row []float32, decays []float64, t int64) {
 		row[2+2*spans+k] = float32(1 / (1 + float64(t-last)/d))
 	}
 }
+
+// taken implements [state].
+func (p *past) taken() int { return p.seen }
 
 // scores implements [state].
 func (p *past) scores(f *nn.Fwd, q *questions, view any) (*nn.Tensor, error) {
@@ -265,6 +273,7 @@ func (p *past) happen(now *temporal.Events, before int, _ ranks) error {
 			n.n[way]++
 			n.last[way] = t
 		}
+		p.seen++
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (b *bankRanks) part(of ofBank, s *stream, split string) []float64 {
 
 // rankByBank ranks the destination of each event after training among its negatives, by an EdgeBank that remembers all pairs
 // and by one that forgets those before the window of the Temporal Graph Benchmark. As a model, it knows the events before the step.
-func rankByBank(s *stream, wrong *temporal.Negatives) (*bankRanks, error) {
+func rankByBank(s *stream, wrong wrongOf) (*bankRanks, error) {
 	b := &bankRanks{}
 	ways := map[string]temporal.EdgeBankOptions{"edgebank": {}}
 	of := []ofBank{{name: "edgebank", title: "EdgeBank", what: "all pairs"}}

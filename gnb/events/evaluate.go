@@ -94,7 +94,10 @@ func (t *trainer) prepare() (err error) {
 	if t.wrong != nil {
 		return nil
 	}
-	if t.wrong, err = temporal.TGB(t.s.Events, t.s.train, t.s.val, temporal.TGBOptions{Negatives: t.o.EvalNegatives, Seed: evalSeed}); err != nil {
+	if work := float64(t.s.all-t.s.train) * float64(t.s.Nodes); work > mostPermuted {
+		t.w.Printf("negatives of validation and test are drawn uniformly from the destinations that exist by then: those of the Temporal Graph Benchmark permute all destinations for each event, which takes hours here")
+		t.wrong = &drawnNegatives{temporal.NewDrawer(t.s.Events, temporal.DrawOptions{Count: t.o.EvalNegatives, Strict: true})}
+	} else if t.wrong, err = temporal.TGB(t.s.Events, t.s.train, t.s.val, temporal.TGBOptions{Negatives: t.o.EvalNegatives, Seed: evalSeed}); err != nil {
 		return fmt.Errorf("events: %w", err)
 	}
 	if t.bank, err = rankByBank(t.s, t.wrong); err != nil {
@@ -109,6 +112,18 @@ func (t *trainer) prepare() (err error) {
 	}
 	return nil
 }
+
+// wrongOf are the negatives of validation and test.
+type wrongOf interface{ Of(event int) []int32 }
+
+// drawnNegatives draws them when they are needed.
+type drawnNegatives struct{ *temporal.Drawer }
+
+// Of implements [wrongOf].
+func (d *drawnNegatives) Of(event int) []int32 { return d.Append(nil, evalSeed, 0, event) }
+
+// mostPermuted is the most evaluated events times nodes for which the benchmark's negatives are made: some minutes.
+const mostPermuted = 10e9
 
 // evalSeed is the seed of the negatives of validation and test, which are the same for all runs: it is that of the Temporal Graph Benchmark.
 const evalSeed = 42
@@ -148,44 +163,46 @@ func (t *trainer) rankings(splits []string) (all [][]float64, err error) {
 		}
 		return nil
 	})
+	if err != nil {
+		t.w.Fail(err) // at once: the other ranks are at other collectives
+	}
 	for i := range all {
 		t.w.AllReduce(all[i]) // each is known to one rank, and 0 on the others
 	}
-	return all, err
+	return all, nil
 }
 
 // rank computes the ranks of this worker's share of the events [lo, hi), a step.
 func (t *trainer) rank(f *nn.Fwd, state state, lo, hi int, ranks []float64, threads int) error {
-	q := t.s.before(lo)
 	from, to := sample.Share(hi-lo, t.w.Rank(), t.w.World())
-	var events []int32
-	for e := lo + from; e < lo+to; e++ {
-		q.ask(t.s, int32(e), t.wrong.Of(e))
-		events = append(events, int32(e))
-	}
-	if len(events) == 0 {
-		return nil
-	}
-	if err := t.audit.check(q, events, lo); err != nil {
-		return err
-	}
-	var scores []float32
-	if err := try(func() error {
-		f.Reset(nn.Config{Threads: threads})
-		out, err := state.scores(f, q, t.model.view(q))
-		if err == nil {
-			scores = out.Data()
+	for e := lo + from; e < lo+to; {
+		q := t.s.before(lo)
+		var events []int32
+		for ; e < lo+to && len(q.cands) < scoresAtOnce; e++ {
+			q.ask(t.s, int32(e), t.wrong.Of(e))
+			events = append(events, int32(e))
 		}
-		return err
-	}); err != nil {
-		return fmt.Errorf("events: ranking by %s: %w", t.o.Model, err)
-	}
-	for i, e := range events {
-		r := rankOf(scores[q.starts[i]:q.starts[i+1]])
-		if math.IsNaN(r) {
-			return fmt.Errorf("events: a score of event %d is not a number; take a smaller learning rate (LR, --lr)", e)
+		if err := t.audit.check(q, events, state.taken()); err != nil {
+			return err
 		}
-		ranks[from+i] = r
+		var scores []float32
+		if err := try(func() error {
+			f.Reset(nn.Config{Threads: threads})
+			out, err := state.scores(f, q, t.model.view(q))
+			if err == nil {
+				scores = out.Data()
+			}
+			return err
+		}); err != nil {
+			return fmt.Errorf("events: ranking by %s: %w", t.o.Model, err)
+		}
+		for i, event := range events {
+			r := rankOf(scores[q.starts[i]:q.starts[i+1]])
+			if math.IsNaN(r) {
+				return fmt.Errorf("events: a score of event %d is not a number; take a smaller learning rate (LR, --lr)", event)
+			}
+			ranks[int(event)-lo] = r
+		}
 	}
 	return nil
 }

@@ -64,7 +64,10 @@ func runCell(raw []byte) error {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return err
 	}
-	o := events.Options{Model: c.Model, Hidden: 8, Neighbors: 4, Dropout: 0.1}
+	o := events.Options{Model: c.Model, Hidden: 8, Dropout: 0.1}
+	if c.Model == "tgn" {
+		o.Neighbors = 4
+	}
 	o.Workers, o.VirtualRanks, o.Threads, o.Batch, o.Epochs, o.LR, o.Seed = c.Workers, c.VirtualRanks, c.Threads, 30, 3, 0.01, 3
 	o.CheckpointEvery, o.RunDir, o.Resume, o.Quiet = 3, c.Dir, c.Resume, true
 	o.Events = func(e runs.Event) {
@@ -187,7 +190,10 @@ func same(t *testing.T, what string, got, want *runs.Run) {
 // A model that learns who goes where next beats memory alone, and the run says where: by time, and by how often a pair was seen.
 func TestPlantedRounds(t *testing.T) {
 	for model, want := range map[string]float64{"counts": 0.5, "walks": 0.5, "tgn": 0.3} {
-		o := events.Options{Model: model, Hidden: 32, Neighbors: 12}
+		o := events.Options{Model: model, Hidden: 32}
+		if model == "tgn" {
+			o.Neighbors, o.TimeScale = 12, 1000
+		}
 		o.Batch, o.Epochs, o.LR, o.Seed, o.RunDir, o.Quiet = 20, 20, 0.01, 1, filepath.Join(t.TempDir(), "run"), true
 		run, err := events.Train(context.Background(), rounds(2000), o)
 		if err != nil {

@@ -93,13 +93,26 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 		return errors.New("events: BatchPerWorker is set, but the events of a step are those that do not see each other, whatever the number of workers; set Batch")
 	}
 	o.Device = "cpu"
-	o.Model = cmp.Or(o.Model, "counts")
-	o.Hidden, o.Neighbors, o.Heads = cmp.Or(o.Hidden, map[bool]int{true: 100, false: 64}[o.Model == "tgn"]), cmp.Or(o.Neighbors, 10), cmp.Or(o.Heads, 2)
-	negatives, loss := 10, "softmax"
-	if o.Model == "tgn" {
-		negatives, loss = 1, "bce"
+	for _, of := range []struct {
+		model, names string
+		given        bool
+	}{{"tgn", "Neighbors, Heads and TimeDim", o.Neighbors+o.Heads+o.TimeDim > 0}, {"walks", "Hops and WalkDim", o.Hops+o.WalkDim > 0}} {
+		if model := cmp.Or(o.Model, modelNames[0]); of.given && model != of.model {
+			return fmt.Errorf("events: %s are options of the model %s, and Model is %s; leave them out", of.names, of.model, model)
+		}
 	}
-	o.TimeDim, o.Negatives, o.Loss, o.Metric = cmp.Or(o.TimeDim, o.Hidden), cmp.Or(o.Negatives, negatives), cmp.Or(o.Loss, loss), cmp.Or(o.Metric, "mrr")
+	o.Model = cmp.Or(o.Model, "counts")
+	negatives, loss, hidden := 10, "softmax", 64
+	if o.Model == "tgn" {
+		negatives, loss, hidden = 1, "bce", 100
+	}
+	o.Hidden, o.Negatives, o.Loss, o.Metric = cmp.Or(o.Hidden, hidden), cmp.Or(o.Negatives, negatives), cmp.Or(o.Loss, loss), cmp.Or(o.Metric, "mrr")
+	switch o.Model {
+	case "tgn":
+		o.Neighbors, o.Heads, o.TimeDim = cmp.Or(o.Neighbors, 10), cmp.Or(o.Heads, 2), cmp.Or(o.TimeDim, o.Hidden)
+	case "walks":
+		o.Hops = cmp.Or(o.Hops, 2)
+	}
 	switch {
 	case !slices.Contains(modelNames, o.Model):
 		return fmt.Errorf("events: there is no model %q; choose %s", o.Model, strings.Join(modelNames, ", "))
@@ -121,6 +134,9 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if o.Eval != "none" && (s.val == s.train || s.val == s.all) {
 		return fmt.Errorf("events: of the %d events of %s, training has %d, validation %d and test %d; each needs some, so give other times (Until, --until), or data with more times", s.all, ds.Name(), s.train, s.val-s.train, s.all-s.val)
 	}
+	if !slices.ContainsFunc(s.Dst, func(v int32) bool { return v != s.Dst[0] }) {
+		return fmt.Errorf("events: all events of %s have the destination %d, so there is nothing to tell apart", ds.Name(), s.Dst[0])
+	}
 	o.Until = s.until
 	if o.TimeScale == 0 && o.Model == "tgn" { // as PyG's; spans in mean gaps fit the times of training too well
 		o.TimeScale = 1
@@ -128,7 +144,6 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	o.TimeScale = cmp.Or(o.TimeScale, s.gap())
 	o.EvalNegatives = cmp.Or(o.EvalNegatives, max(1, min(1000, manyNegatives/max(1, s.all-s.train))))
 	if o.Model == "walks" {
-		o.Hops = cmp.Or(o.Hops, 2)
 		w, err := temporal.NewWalks(s.Events, o.walkOptions()[0])
 		if err != nil {
 			return fmt.Errorf("events: %w", err)

@@ -86,9 +86,11 @@ func Recommend(ctx context.Context, run *runs.Run, ds *dataset.Dataset, nodes []
 		}
 		cands := o.Candidates
 		if o.ExcludeKnown {
-			cands = slices.DeleteFunc(slices.Clone(cands), func(v int32) bool {
-				return slices.ContainsFunc(known.EventsOf(u), func(e int32) bool { return known.Src[e] == u && known.Dst[e] == v })
-			})
+			met := map[int32]bool{}
+			for _, e := range known.EventsOf(u) {
+				met[known.Dst[e]] = met[known.Dst[e]] || known.Src[e] == u
+			}
+			cands = slices.DeleteFunc(slices.Clone(cands), func(v int32) bool { return met[v] })
 		}
 		scores, err := a.scores(u, cands)
 		if err != nil {
@@ -230,7 +232,7 @@ func loadWeights(run *runs.Run, m model, final bool, data string) error {
 }
 
 // scoresAtOnce is the number of candidates that are scored together.
-const scoresAtOnce = 1 << 17
+const scoresAtOnce = 1 << 18
 
 // scores returns the scores of the next event of a node to each of some candidates.
 func (a *answerer) scores(u int32, cands []int32) ([]float32, error) {

@@ -1,10 +1,10 @@
 package events
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/graphnb/graphnb/graphops"
 )
@@ -19,11 +19,15 @@ type auditor struct {
 	s  *stream
 	// Proof is what has been checked.
 	Proof
+
+	// ends are the destinations by source and time of the events [from, to), which all have the times of the last questions.
+	ends     map[sourceAt][]int32
+	from, to int
 }
 
 // Proof is what a run has checked of its own steps; each field is a count. [Train] ends with [ErrLeak] at the first violation.
 type Proof struct {
-	// Steps and Questions are those of training; a question is an event whose destination was asked for.
+	// Steps and Questions are those of training, and the events of these steps.
 	Steps, Questions int64
 	// SameTime are the questions whose event has the time of an earlier one that was known: the order of the data is then all that tells them apart.
 	SameTime int64
@@ -65,7 +69,7 @@ func newAuditor(g *graphops.Graph, s *stream) (*auditor, error) {
 }
 
 // check checks questions about events of a step, before they are answered. known is the number of events that the state of the model
-// has taken in.
+// says that it has taken in.
 func (a *auditor) check(q *questions, events []int32, known int) error {
 	shown := q.happened.Len()
 	if len(events) == 0 { // a share without questions
@@ -117,15 +121,19 @@ type sourceAt struct {
 
 // positives returns the destinations of all events at the times of the events [lo, hi), by source and time.
 func (a *auditor) positives(lo, hi int) map[sourceAt][]int32 {
-	byTime := func(at, t int64) int { return cmp.Compare(a.g.EdgeTimes[at], t) }
-	from, _ := slices.BinarySearchFunc(a.at, a.g.EdgeTimes[a.at[lo]], byTime)
-	to, _ := slices.BinarySearchFunc(a.at, a.g.EdgeTimes[a.at[hi-1]]+1, byTime)
+	first, last := a.g.EdgeTimes[a.at[lo]], a.g.EdgeTimes[a.at[hi-1]]
+	from := sort.Search(len(a.at), func(i int) bool { return a.g.EdgeTimes[a.at[i]] >= first })
+	to := sort.Search(len(a.at), func(i int) bool { return a.g.EdgeTimes[a.at[i]] > last })
+	if a.ends != nil && from == a.from && to == a.to {
+		return a.ends
+	}
 	src, dst, _ := a.g.EdgesAt(a.at[from:to])
 	all := map[sourceAt][]int32{}
 	for i, u := range src {
 		k := sourceAt{u, a.g.EdgeTimes[a.at[from+i]]}
 		all[k] = append(all[k], dst[i])
 	}
+	a.ends, a.from, a.to = all, from, to
 	return all
 }
 
@@ -134,7 +142,22 @@ func (a *auditor) count(begin, end int) {
 	a.Steps++
 	a.Questions += int64(end - begin)
 	a.Hidden += int64(end-begin) * int64(a.s.Len()-begin)
-	for e := begin; e < end && begin > 0 && a.s.Time[e] == a.s.Time[begin-1]; e++ {
-		a.SameTime++
+	a.SameTime += int64(a.s.sameTimeOf(begin, end))
+}
+
+// sameTimeOf counts the events of the step [begin, end) that have the time of an event before it.
+func (s *stream) sameTimeOf(begin, end int) int {
+	e := begin
+	for ; e < end && begin > 0 && s.Time[e] == s.Time[begin-1]; e++ {
 	}
+	return e - begin
+}
+
+// sameTime counts the events of a split that have the time of an event of an earlier step.
+func (s *stream) sameTime(split string) (n int) {
+	lo, hi := s.part(split)
+	for begin, end := s.stepOf(lo); begin < hi; begin, end = s.stepOf(end) {
+		n += s.sameTimeOf(begin, end)
+	}
+	return n
 }

@@ -164,6 +164,17 @@ func TestAnswersDoNotRestOnTheFuture(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+				if n := state.taken(); n != at {
+					t.Fatalf("the state has taken in %d events, want %d", n, at)
+				}
+				a, err := newAuditor(visits(400, at, seed).Graph, s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				early := s.before(at - batch) // about events that the state has taken in
+				draws := temporal.NewDrawer(s.Events, temporal.DrawOptions{Count: 1, Strict: true})
+				early.ask(s, at-batch, draws.Append(nil, 1, 0, at-batch))
+				expect(t, a.check(early, []int32{at - batch}, state.taken()), "has taken in 200 events before the questions about event 180", true)
 				q := s.before(at)
 				for i := range int32(10) {
 					q.src, q.times = append(q.src, i), append(q.times, s.Time[at-1]+60)

@@ -58,7 +58,7 @@ func (m *tgn) Layer(f *nn.Fwd, _ int, b *nn.Block, h *nn.Tensor) *nn.Tensor { re
 
 // Reads implements [nn.Reader].
 func (m *tgn) Reads() nn.Reads {
-	return nn.Reads{Features: m.x != nil, Edges: true, EdgeFeatures: true, Times: true, Types: true}
+	return nn.Reads{Features: m.x != nil, Edges: true, EdgeFeatures: true, Times: true}
 }
 
 // neighbourhood is what a tgn needs of the stream to embed some nodes as of a step.
@@ -216,19 +216,25 @@ func (m *tgn) view(q *questions) any {
 func (m *tgn) begin(training bool) (state, error) {
 	if training {
 		clear(m.Memory.W)
-		return &memories{m, m.Memory.W}, nil
+		return &memories{m, m.Memory.W, 0}, nil
 	}
-	return &memories{m, make([]float32, m.nodes*m.Memory.Cols)}, nil
+	return &memories{m, make([]float32, m.nodes*m.Memory.Cols), 0}, nil
 }
 
 // resumed implements [model].
-func (m *tgn) resumed(*temporal.Events) (state, error) { return &memories{m, m.Memory.W}, nil }
+func (m *tgn) resumed(_ *temporal.Events, taken int) (state, error) {
+	return &memories{m, m.Memory.W, taken}, nil
+}
 
 // memories is the state of a tgn: the memory of each node.
 type memories struct {
 	*tgn
 	rows []float32 // [nodes, hidden]
+	seen int       // events that are in the rows
 }
+
+// taken implements [state].
+func (m *memories) taken() int { return m.seen }
 
 // scores implements [state].
 func (m *memories) scores(f *nn.Fwd, _ *questions, view any) (*nn.Tensor, error) {
@@ -258,5 +264,6 @@ func (m *memories) happen(now *temporal.Events, before int, w ranks) error {
 	for i, v := range w.gather(fresh) {
 		m.rows[int(nodes.ids[i/width])*width+i%width] = v
 	}
+	m.seen += now.Len() - before
 	return nil
 }

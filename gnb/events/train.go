@@ -22,8 +22,8 @@ type model interface {
 	// begin returns the state before the first event; in training it is part of checkpoints, as far as it is no function of the
 	// stream.
 	begin(training bool) (state, error)
-	// resumed returns the state of a resumed training after some events.
-	resumed(happened *temporal.Events) (state, error)
+	// resumed returns the state of a resumed training after some events, of which the one in the checkpoint had taken in so many.
+	resumed(happened *temporal.Events, taken int) (state, error)
 }
 
 // state is what a model knows of the events that have happened.
@@ -32,6 +32,8 @@ type state interface {
 	scores(f *nn.Fwd, q *questions, view any) (*nn.Tensor, error)
 	// happen adds the events of now behind the first before, a step. Collective.
 	happen(now *temporal.Events, before int, w ranks) error
+	// taken is the number of events that happen has added.
+	taken() int
 }
 
 // ranks are the workers that share the work of a state.
@@ -51,10 +53,10 @@ type trainer struct {
 	audit *auditor
 	draws *temporal.Drawer
 	// wrong are the negatives of validation and test, and bank the ranks of EdgeBank among them; nil before the first measure.
-	wrong *temporal.Negatives
+	wrong wrongOf
 	bank  *bankRanks
 	state state // of training; nil before the first step
-	known int   // the events that state has taken in
+	taken int   // the events that state had taken in at the last boundary, for checkpoints
 }
 
 func start(w *gnb.Worker, o Options) (gnb.Task, error) {
@@ -68,7 +70,14 @@ func start(w *gnb.Worker, o Options) (gnb.Task, error) {
 	}
 	t.draws = temporal.NewDrawer(s.Events, temporal.DrawOptions{Count: o.Negatives, History: o.History, Strict: true})
 	w.Keep("proof", &t.audit.Proof)
+	w.Keep("taken", &t.taken)
 	t.model = o.model(s, w.Dataset().Features, s.Nodes)
+	for _, split := range []string{"train", "val", "test"} {
+		if n := s.sameTime(split); n > 0 {
+			lo, hi := s.part(split)
+			w.Printf("%d of the %d events of %s follow others of their own time in an earlier step: there the order of the data tells what was known", n, hi-lo, split)
+		}
+	}
 	t.net = w.NetworkOf(o.Model, nn.ModelConfig{}, t.model)
 	w.WithoutFeatures() // the model reads rows of its own
 	return t, nil
@@ -141,7 +150,7 @@ func (t *trainer) Loss(b *gnb.Batch) (loss *nn.Loss) {
 	q := b.Value.(*asked)
 	err := t.enter(q.happened)
 	if err == nil {
-		err = t.audit.check(q.questions, q.events, t.known)
+		err = t.audit.check(q.questions, q.events, t.state.taken())
 	}
 	if err != nil {
 		t.w.Fail(err)
@@ -167,7 +176,7 @@ func (t *trainer) Loss(b *gnb.Batch) (loss *nn.Loss) {
 		if err := t.state.happen(t.s.Head(end), at, t.ranks(t.o.Threads)); err != nil {
 			t.w.Fail(err)
 		}
-		t.known = end
+		t.taken = t.state.taken()
 		t.audit.count(at, end)
 	}
 	return loss
@@ -184,12 +193,10 @@ func try(compute func() error) (err error) {
 // enter brings the state of training to the beginning of a step.
 func (t *trainer) enter(happened *temporal.Events) (err error) {
 	switch {
-	case happened.Len() == 0:
+	case happened.Len() == 0 && (t.state == nil || t.state.taken() > 0):
 		t.state, err = t.model.begin(true)
-		t.known = 0
 	case t.state == nil:
-		t.state, err = t.model.resumed(happened)
-		t.known = happened.Len()
+		t.state, err = t.model.resumed(happened, t.taken)
 	}
 	return err
 }

@@ -210,7 +210,7 @@ func (p *Prover) checkSeeds(b *Batch, seeds Seeds) error {
 		}
 		return leak(LeakSeeds, "the batch has %d seeds and %d times, and was asked for %d and %d", len(b.Seeds), len(b.Times), len(seeds.IDs), len(seeds.Times))
 	}
-	if first, last := firstAndLast(seeds.Times); p.first <= p.last && first > 0 && p.first > 0 {
+	if first, last := firstAndLast(seeds.Times); len(seeds.Times) > 0 && p.first <= p.last && first > 0 && p.first > 0 {
 		const much = 500 // units of time differ by 1000
 		switch {
 		case first >= 1e6 && first/much > p.last:

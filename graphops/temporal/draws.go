@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/graphnb/graphnb/internal/philox"
 )
@@ -91,20 +92,15 @@ func (d *Drawer) Append(to []int32, seed uint64, epoch, event int) []int32 {
 
 // excluded returns the ranks of the destinations that are no negatives of an event, ascending.
 func (d *Drawer) excluded(event int) []int32 {
-	own := d.rank[d.e.Dst[event]]
+	all := []int32{d.rank[d.e.Dst[event]]}
 	if !d.o.Strict {
-		return []int32{own}
+		return all
 	}
-	all := []int32{own}
 	u, t := d.e.Src[event], d.e.Time[event]
-	for i := event - 1; i >= 0 && d.e.Time[i] == t; i-- {
-		if d.e.Src[i] == u {
-			all = append(all, d.rank[d.e.Dst[i]])
-		}
-	}
-	for i := event + 1; i < d.e.Len() && d.e.Time[i] == t; i++ {
-		if d.e.Src[i] == u {
-			all = append(all, d.rank[d.e.Dst[i]])
+	own := d.e.EventsOf(u)
+	for i := sort.Search(len(own), func(i int) bool { return d.e.Time[own[i]] >= t }); i < len(own) && d.e.Time[own[i]] == t; i++ {
+		if e := own[i]; d.e.Src[e] == u {
+			all = append(all, d.rank[d.e.Dst[e]])
 		}
 	}
 	slices.Sort(all)
