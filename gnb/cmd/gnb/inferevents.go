@@ -29,7 +29,7 @@ func (i *linkInfer) inferEvents(ctx context.Context, out *cli.Output, run *runs.
 	}
 	po := events.PredictOptions{Final: o.Final, Threads: o.Threads}
 	if i.asOf != "" {
-		t, err := momentOf(i.asOf)
+		t, err := momentOf(i.asOf, ds)
 		if err != nil {
 			return err
 		}
@@ -80,16 +80,28 @@ func (i *linkInfer) inferEvents(ctx context.Context, out *cli.Output, run *runs.
 	return err
 }
 
-// momentOf reads a time: a number in the unit of the events' times, or a date or RFC 3339 time, as seconds since 1970; a date without a
+// momentOf reads a time: a number in the unit of a dataset's times, or a date or RFC 3339 time if they count since 1970; a date without a
 // zone is in UTC.
-func momentOf(text string) (int64, error) {
+func momentOf(text string, ds *gnb.Dataset) (int64, error) {
 	if t, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return t, nil
 	}
 	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t.Unix(), nil
+		t, err := time.Parse(layout, text)
+		if err != nil {
+			continue
 		}
+		switch ds.Meta.TimeUnit {
+		case "s":
+			return t.Unix(), nil
+		case "ms":
+			return t.UnixMilli(), nil
+		case "us":
+			return t.UnixMicro(), nil
+		case "ns":
+			return t.UnixNano(), nil
+		}
+		return 0, cli.Usagef("--as-of is the date %q, and the times of %s are plain numbers; give a number in their unit, or convert the data with --time-unit", text, ds.Name())
 	}
-	return 0, cli.Usagef("--as-of is %q; it is a number in the unit of the events' times, or, for times in seconds since 1970, a date such as 2026-11-30 (in UTC) or a time such as 2026-11-30T09:00:00+01:00", text)
+	return 0, cli.Usagef("--as-of is %q; it is a number in the unit of the events' times, a date such as 2026-11-30 (in UTC), or a time such as 2026-11-30T09:00:00+01:00", text)
 }
