@@ -31,7 +31,8 @@ func TestEventsResults(t *testing.T) {
 			}
 			if !banks && row.Bank > 0 {
 				banks = true
-				fmt.Fprintf(&b, "| %s | EdgeBank, all pairs | %.3f | |\n| %[1]s | EdgeBank, window | %[3].3f | |\n", data, row.Bank, row.Window)
+				fmt.Fprintf(&b, "| %s | EdgeBank, all pairs | %.3f | |\n", data, row.Bank)
+				fmt.Fprintf(&b, "| %s | EdgeBank, window | %.3f | |\n", data, row.Window)
 			}
 			name := "`" + model + "`"
 			if model == "tgn of PyG" {
