@@ -152,8 +152,8 @@ func (e *Events) index() incidence {
 	return x
 }
 
-// Head returns the first n events: all that is known before event n. Nothing of the later ones can be reached through it. It
-// shares the memory of e. Cost: none that grows with n.
+// Head returns the first n events: all that is known before event n. The ends, times and positions of later ones cannot be reached
+// through it, and their features only by a position that something else knows. It shares the memory of e. Cost: none that grows with n.
 func (e *Events) Head(n int) *Events {
 	h := *e
 	h.Src, h.Dst, h.Time = e.Src[:n:n], e.Dst[:n:n], e.Time[:n:n]
