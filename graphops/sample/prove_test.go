@@ -56,6 +56,7 @@ func TestPlantedLeaksAreCaught(t *testing.T) {
 		says    string
 	}{
 		{name: "no leak"},
+		{name: "a share without seeds", seeds: func(sample.Seeds) sample.Seeds { return sample.Seeds{IDs: []int32{}, Times: []int64{}} }},
 		{name: "later edge", g: timedPath(map[edge]int64{{5, 0}: 2}), kind: sample.LeakLater, says: "seed 0 at time 10, hop 0, edge 5→0 at position 1, of time 20"},
 		{name: "equal time", proof: sample.AsOf{Strict: true}, kind: sample.LeakEqual, says: "seed 0 at time 9, hop 0, edge 1→0 at position 0, of time 9"},
 		{name: "window off by one", sampler: sample.AsOf{Window: 5}, proof: sample.AsOf{Window: 4}, kind: sample.LeakWindow, says: "hop 2, edge 3→2 at position 5, of time 5: the window of 4 before the seed begins at 6"},
