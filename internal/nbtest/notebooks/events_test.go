@@ -52,7 +52,7 @@ func TestEventsNotebook(t *testing.T) {
 	if x := numbers(`([0-9]+) of the 30 likeliest files did change; of the 30 that changed most before, ([0-9]+)`); x[0] > 30 || x[0]+3 < x[1] {
 		t.Errorf("%v of the model's files did change, and %v of those that changed before", x[0], x[1])
 	}
-	lookAt(t, "events-notebook", figures(t, r.Executed, 2)) // of the run and the report
+	lookAt(t, "events-notebook", figures(t, r.Executed, 3)) // of the data, the run and the report
 }
 
 // madeHistory makes a git repository with the changes of six authors of two years, each with files of her own that she changes again and
