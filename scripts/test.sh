@@ -19,7 +19,7 @@ if [ "${1:-}" = race ]; then
   # tensor runs the operations of backendtest on several threads. Tests say themselves if they do not run under it
   # (internal/testneed). Examples repeat what tests have run.
   race=$(grep -rlE --include='*.go' '^\s*go (func|[a-z]+[.(])|\.Go\(|\bparallel\.[A-Z]|t\.Parallel' \
-    internal/parallel internal/mapped graphops/sample graphops/dataset graphops/datasets graphops/tensor multigpu gnb/internal/live gnb/internal/screen gnb/internal/plane gnb/internal/feed gnb/internal/recorder gnb/runs gnb/serve gnb/remote gnb/kg gnb/sweep |
+    internal/parallel internal/mapped graphops/sample graphops/dataset graphops/datasets graphops/tensor multigpu gnb/internal/live gnb/internal/screen gnb/internal/plane gnb/internal/feed gnb/internal/recorder gnb/runs gnb/serve gnb/remote gnb/kg gnb/events graphops/temporal gnb/sweep |
     grep -v /testdata/ | sed 's|^|./|; s|/[^/]*$||' | sort -u)
   # What is compiled does not name the checkout's folder, so that a clone in another folder does not compile it again.
   race_flags=(-race -trimpath -short -skip=^Example)
