@@ -1,7 +1,6 @@
 package events_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,6 +19,7 @@ import (
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/testkit/runstest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -120,12 +119,12 @@ func killAndResume(t *testing.T, model string) {
 		if err := start(o); err != nil {
 			t.Fatal(err)
 		}
-		run := opened(t, o.Dir)
+		run := runstest.Open(t, o.Dir)
 		if whole == nil {
 			whole = run
 			continue
 		}
-		same(t, fmt.Sprintf("%d workers", workers), run, whole)
+		runstest.Same(t, fmt.Sprintf("%d workers", workers), run, whole, 9)
 	}
 	losses, err := whole.Losses()
 	if err != nil || len(losses) < 60 {
@@ -143,48 +142,12 @@ func killAndResume(t *testing.T, model string) {
 		o.Resume = o.Dir
 	}
 	o.Kill = 0
-	if opened(t, o.Dir).Result.State != runs.StateDone {
+	if runstest.Open(t, o.Dir).Result.State != runs.StateDone {
 		if err := start(o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	same(t, "the killed run", opened(t, o.Dir), whole)
-}
-
-func opened(t *testing.T, dir string) *runs.Run {
-	t.Helper()
-	r, err := runs.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-// same fails unless two runs have the same weights, losses and values to the bit.
-func same(t *testing.T, what string, got, want *runs.Run) {
-	t.Helper()
-	for _, file := range [][2]string{{got.Weights(), want.Weights()}, {got.BestWeights(), want.BestWeights()}} {
-		a, err1 := os.ReadFile(file[0])
-		b, err2 := os.ReadFile(file[1])
-		if err1 != nil || err2 != nil || !bytes.Equal(a, b) {
-			t.Errorf("%s: %s differs: %v, %v", what, filepath.Base(file[0]), err1, err2)
-		}
-	}
-	a, err1 := got.Losses()
-	b, err2 := want.Losses()
-	if err1 != nil || err2 != nil || !slices.Equal(a, b) {
-		t.Errorf("%s: the losses differ: %v, %v", what, err1, err2)
-	}
-	compared := 0
-	for name, x := range want.Result.Values {
-		if y, ok := got.Result.Values[name]; !ok || math.Float64bits(x) != math.Float64bits(y) {
-			t.Errorf("%s: %s is %v, want %v", what, name, y, x)
-		}
-		compared++
-	}
-	if compared < 9 {
-		t.Errorf("%s: only %d values were compared", what, compared)
-	}
+	runstest.Same(t, "the killed run", runstest.Open(t, o.Dir), whole, 9)
 }
 
 // A model that learns who goes where next beats memory alone, and the run says where: by time, and by how often a pair was seen.
