@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/temporal"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 )
 
@@ -53,7 +53,7 @@ func (s *stream) breakdown(ranks, bank []float64) Breakdown {
 		if from == to {
 			continue
 		}
-		p := Part{Name: s.moment(s.Time[from]) + " to " + s.moment(s.Time[to-1]), From: s.Time[from], To: s.Time[to-1]}
+		p := Part{Name: temporal.Day(s.Time[from], s.unit) + " to " + temporal.Day(s.Time[to-1], s.unit), From: s.Time[from], To: s.Time[to-1]}
 		for e := from; e < to; e++ {
 			add(&p, e-lo)
 		}
@@ -108,14 +108,4 @@ func BreakdownOf(run *runs.Run) (b Breakdown, err error) {
 		return b, fmt.Errorf("events: %s is damaged: %w", filepath.Join(run.Dir, breakdownFile), err)
 	}
 	return b, nil
-}
-
-// moment returns a time as a date, if the unit of times since 1970 is known, else as a number.
-func (s *stream) moment(t int64) string {
-	per := map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond, "ns": 1}[s.unit]
-	if per == 0 {
-		return fmt.Sprint(t)
-	}
-	n := int64(time.Second / per)
-	return time.Unix(t/n, t%n*int64(per)).UTC().Format(time.DateOnly)
 }

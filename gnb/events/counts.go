@@ -56,7 +56,7 @@ func newCounts(s *stream, o *Options) *counts {
 	cols := pairCols + 2*nodeCols
 	if o.Model == "walks" {
 		m.walks = o.walkOptions()
-		cols += len(m.walks) * (2*(o.Hops+1)*(o.Hops+2)/2 + (o.Hops+1)*(o.Hops+1))
+		cols += len(m.walks) * m.walks[0].Cols()
 	}
 	m.In, m.Mid, m.Out = nn.NewLinear(cols, o.Hidden, true), nn.NewLinear(o.Hidden, o.Hidden, true), nn.NewLinear(o.Hidden, 1, true)
 	return m

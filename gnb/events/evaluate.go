@@ -16,20 +16,15 @@ import (
 // measure is a metric of ranks.
 type measure struct {
 	gnb.Metric
-	of func(rank float64) float64
+	of func(ranks []float64) float64
 }
 
-func hits(k float64) func(float64) float64 {
-	return func(rank float64) float64 {
-		if rank <= k {
-			return 1
-		}
-		return 0
-	}
+func hits(k int) func(ranks []float64) float64 {
+	return func(ranks []float64) float64 { return pairs.HitsAt(ranks, k) }
 }
 
 var measures = []measure{
-	{gnb.Metric{Name: "mrr", Title: "MRR"}, func(rank float64) float64 { return 1 / rank }},
+	{gnb.Metric{Name: "mrr", Title: "MRR"}, pairs.MRR},
 	{gnb.Metric{Name: "hits_1", Title: "hits@1"}, hits(1)},
 	{gnb.Metric{Name: "hits_3", Title: "hits@3"}, hits(3)},
 	{gnb.Metric{Name: "hits_10", Title: "hits@10"}, hits(10)},
@@ -69,10 +64,10 @@ func (t *trainer) Measure(splits ...string) (values []runs.NamedValue, err error
 	}
 	for i, split := range splits {
 		for _, m := range measures {
-			values = append(values, runs.NamedValue{Name: split + "_" + m.Name, Value: m.mean(ranks[i])})
+			values = append(values, runs.NamedValue{Name: split + "_" + m.Name, Value: m.of(ranks[i])})
 		}
 		if split == "test" && t.w.Rank() == 0 && t.w.RunDir() != "" {
-			if err := t.s.breakdown(ranks[i], t.bank.part(t.bank.all[0], t.s, split)).write(t.w.RunDir()); err != nil {
+			if err := t.s.breakdown(ranks[i], t.banks[0].part(t.s, split)).write(t.w.RunDir()); err != nil {
 				return nil, err
 			}
 		}
@@ -80,32 +75,23 @@ func (t *trainer) Measure(splits ...string) (values []runs.NamedValue, err error
 	return values, nil
 }
 
-// mean is the metric of events with these ranks.
-func (m measure) mean(ranks []float64) float64 {
-	sum := 0.0
-	for _, r := range ranks {
-		sum += m.of(r)
-	}
-	return sum / float64(len(ranks))
-}
-
 // prepare makes, once, the negatives of validation and test, and ranks by EdgeBank among them.
 func (t *trainer) prepare() (err error) {
 	if t.wrong != nil {
 		return nil
 	}
-	if work := float64(t.s.all-t.s.train) * float64(t.s.Nodes); work > mostPermuted {
+	if work := float64(t.s.Test-t.s.Train) * float64(t.s.Nodes); work > mostPermuted {
 		t.w.Printf("negatives of validation and test are drawn uniformly from the destinations that exist by then: those of the Temporal Graph Benchmark permute all destinations for each event, which takes hours here")
 		t.wrong = &drawnNegatives{temporal.NewDrawer(t.s.Events, temporal.DrawOptions{Count: t.o.EvalNegatives, Strict: true})}
-	} else if t.wrong, err = temporal.TGB(t.s.Events, t.s.train, t.s.val, temporal.TGBOptions{Negatives: t.o.EvalNegatives, Seed: evalSeed}); err != nil {
+	} else if t.wrong, err = temporal.TGB(t.s.Events, t.s.Train, t.s.Val, temporal.TGBOptions{Negatives: t.o.EvalNegatives, Seed: evalSeed}); err != nil {
 		return fmt.Errorf("events: %w", err)
 	}
-	if t.bank, err = rankByBank(t.s, t.wrong); err != nil {
+	if t.banks, err = rankByBanks(t.s, t.wrong); err != nil {
 		return err
 	}
 	for _, split := range t.Splits() {
-		for _, b := range t.bank.all {
-			mrr := measures[0].mean(t.bank.part(b, t.s, split))
+		for _, b := range t.banks {
+			mrr := pairs.MRR(b.part(t.s, split))
 			t.w.Result(split+"_"+b.name+"_mrr", mrr)
 			t.w.Printf("%s, which remembers %s and learns nothing: MRR %.3f on %s", b.title, b.what, mrr, split)
 		}

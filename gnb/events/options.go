@@ -11,7 +11,6 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
-	"github.com/graphnb/graphnb/graphops/temporal"
 )
 
 // Options configure [Train]. The zero value trains a perceptron on counts.
@@ -131,8 +130,8 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if err != nil {
 		return err
 	}
-	if o.Eval != "none" && (s.val == s.train || s.val == s.all) {
-		return fmt.Errorf("events: of the %d events of %s, training has %d, validation %d and test %d; each needs some, so give other times (Until, --until), or data with more times", s.all, ds.Name(), s.train, s.val-s.train, s.all-s.val)
+	if o.Eval != "none" && (s.Val == s.Train || s.Val == s.Test) {
+		return fmt.Errorf("events: of the %d events of %s, training has %d, validation %d and test %d; each needs some, so give other times (Until, --until), or data with more times", s.Test, ds.Name(), s.Train, s.Val-s.Train, s.Test-s.Val)
 	}
 	if !slices.ContainsFunc(s.Dst, func(v int32) bool { return v != s.Dst[0] }) {
 		return fmt.Errorf("events: all events of %s have the destination %d, so there is nothing to tell apart", ds.Name(), s.Dst[0])
@@ -142,13 +141,13 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 		o.TimeScale = 1
 	}
 	o.TimeScale = cmp.Or(o.TimeScale, s.gap())
-	o.EvalNegatives = cmp.Or(o.EvalNegatives, max(1, min(1000, manyNegatives/max(1, s.all-s.train))))
+	o.EvalNegatives = cmp.Or(o.EvalNegatives, max(1, min(1000, manyNegatives/max(1, s.Test-s.Train))))
 	if o.Model == "walks" {
-		w, err := temporal.NewWalks(s.Events, o.walkOptions()[0])
+		of, err := o.walkOptions()[0].For(s.Events)
 		if err != nil {
 			return fmt.Errorf("events: %w", err)
 		}
-		o.WalkDim = w.Options().Dim
+		o.WalkDim = of.Dim
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package events
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,17 +95,14 @@ func Recommend(ctx context.Context, run *runs.Run, ds *dataset.Dataset, nodes []
 		if err != nil {
 			return r, err
 		}
-		order := make([]int, len(cands))
-		for i := range order {
-			order[i] = i
+		best, ok := pairs.Best(scores, nil, k)
+		if !ok {
+			return r, fmt.Errorf("events: a score of node %d is not a number; the run has learned nothing that can be used", u)
 		}
-		slices.SortFunc(order, func(i, j int) int {
-			return cmp.Or(cmp.Compare(scores[j], scores[i]), cmp.Compare(cands[i], cands[j]))
-		})
 		for i := range k {
 			id, score := int32(-1), float32(math.NaN())
-			if i < len(order) {
-				id, score = cands[order[i]], scores[order[i]]
+			if i < len(best.IDs) {
+				id, score = cands[best.IDs[i]], best.Scores[i]
 			}
 			r.IDs, r.Scores = append(r.IDs, id), append(r.Scores, score)
 		}

@@ -31,8 +31,6 @@ type Proof struct {
 	Steps, Questions int64
 	// SameTime are the questions whose event has the time of an earlier one that was known: the order of the data is then all that tells them apart.
 	SameTime int64
-	// Hidden are the events that were not shown, summed over questions: those of the question's own step and all later ones.
-	Hidden int64
 }
 
 func leak(format string, args ...any) error {
@@ -57,7 +55,7 @@ func newAuditor(g *graphops.Graph, s *stream) (*auditor, error) {
 			return nil, leak("event %d has time %d and is followed by one of time %d; the events must be in the order of their times", i-1, was, is)
 		}
 	}
-	for _, cut := range []int{s.train, s.val} {
+	for _, cut := range []int{s.Train, s.Val} {
 		if cut == len(a.at) {
 			break
 		}
@@ -141,7 +139,6 @@ func (a *auditor) positives(lo, hi int) map[sourceAt][]int32 {
 func (a *auditor) count(begin, end int) {
 	a.Steps++
 	a.Questions += int64(end - begin)
-	a.Hidden += int64(end-begin) * int64(a.s.Len()-begin)
 	a.SameTime += int64(a.s.sameTimeOf(begin, end))
 }
 

@@ -119,7 +119,7 @@ func TestPlantedLeaksAreFound(t *testing.T) {
 		{"events out of order", func(_ *dataset.Dataset, s *stream) { slices.Reverse(s.Edge) }, "must be in the order of their times"},
 		{"a clock in milliseconds", func(ds *dataset.Dataset, s *stream) { ds.Graph.EdgeTimes[s.Edge[7]] *= 1000 }, "must be in the order of their times"},
 		{"an event that is there twice", func(_ *dataset.Dataset, s *stream) { s.Edge[11] = s.Edge[10] }, "several events"},
-		{"a split within one time", func(_ *dataset.Dataset, s *stream) { s.train-- }, "the splits meet"},
+		{"a split within one time", func(_ *dataset.Dataset, s *stream) { s.Train-- }, "the splits meet"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ds, s, _ := clean()

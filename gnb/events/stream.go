@@ -22,7 +22,7 @@ func newStream(ds *dataset.Dataset, o *Options) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{Events: e, steps: steps{all: e.Len(), batch: o.Batch}, unit: ds.Meta.TimeUnit}
+	s := &stream{Events: e, steps: steps{batch: o.Batch}, unit: ds.Meta.TimeUnit}
 	if e.Features != nil {
 		s.cols = e.Features.Cols
 	}
@@ -34,8 +34,8 @@ func newStream(ds *dataset.Dataset, o *Options) (*stream, error) {
 		}
 		s.until = []int64{e.Time[cut.Train-1], e.Time[cut.Val-1]}
 	}
-	s.train, s.val = e.Until(s.until[0]), e.Until(s.until[1])
-	if s.train == 0 {
+	s.Split = temporal.Split{Train: e.Until(s.until[0]), Val: e.Until(s.until[1]), Test: e.Len()}
+	if s.Train == 0 {
 		return nil, fmt.Errorf("events: %s has %d events, and none of them is for training, which has those up to time %d; give other data, or other times (Until, --until)", ds.Name(), e.Len(), s.until[0])
 	}
 	return s, nil
@@ -43,7 +43,7 @@ func newStream(ds *dataset.Dataset, o *Options) (*stream, error) {
 
 // gap is the mean time between two successive events of a node in training: the unit in which models take spans of time.
 func (s *stream) gap() float64 {
-	known, sum, n := s.Head(s.train), 0.0, 0
+	known, sum, n := s.Head(s.Train), 0.0, 0
 	for v := range int32(s.Nodes) {
 		own := known.EventsOf(v)
 		for i := 1; i < len(own); i++ {
@@ -59,20 +59,14 @@ func (s *stream) gap() float64 {
 
 // steps says how the events of a stream are cut into splits, and those into steps.
 type steps struct {
-	// train and val are the numbers of the first event of validation and of test, and all that of all events.
-	train, val, all int
-	batch           int
+	temporal.Split
+	batch int
 }
 
-// part returns the events [lo, hi) of a split.
+// part returns the events [lo, hi) of a split: train, val or test.
 func (s steps) part(split string) (lo, hi int) {
-	switch split {
-	case "train":
-		return 0, s.train
-	case "val":
-		return s.train, s.val
-	}
-	return s.val, s.all
+	lo, hi, _ = s.Range(split)
+	return lo, hi
 }
 
 // stepOf returns the events [lo, hi) of the step that an event is in. Steps do not cross splits.
@@ -83,7 +77,7 @@ func (s steps) stepOf(event int) (lo, hi int) {
 			return lo, min(lo+s.batch, end)
 		}
 	}
-	return s.all, s.all
+	return s.Test, s.Test
 }
 
 // questions ask for the destinations of some events of a step. All that an answer may rest on is in them, and in what has happened.
@@ -93,16 +87,13 @@ type questions struct {
 	times    []int64          // [questions]: its time
 	starts   []int32          // [questions+1]: its candidates in cands
 	cands    []int32
-	names    []int32 // [cands]: tell the candidates of training apart, in the draws of dropout
+	names    []int32 // [cands] of training, nil else: tell the candidates apart in the draws of dropout
 }
 
 // ask appends a question about an event, whose own destination is the first candidate, and the negatives are the others.
 func (q *questions) ask(s *stream, event int32, negatives []int32) {
 	q.src, q.times = append(q.src, s.Src[event]), append(q.times, s.Time[event])
 	q.cands = append(append(q.cands, s.Dst[event]), negatives...)
-	for i := range 1 + len(negatives) {
-		q.names = append(q.names, event*int32(1+len(negatives))+int32(i))
-	}
 	q.starts = append(q.starts, int32(len(q.cands)))
 }
 

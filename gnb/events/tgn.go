@@ -64,7 +64,6 @@ func (m *tgn) Reads() nn.Reads {
 // neighbourhood is what a tgn needs of the stream to embed some nodes as of a step.
 type neighbourhood struct {
 	nodes numbered // the nodes to embed, then those of their events
-	roots int      // the number of nodes to embed
 	block *graphops.Block
 	spans []float32 // [edges]: from an event to the last event of its other node, in the unit of spans
 	feats []float32 // [edges, cols]
@@ -126,7 +125,7 @@ func appendFeatures(to []float32, of *temporal.Events, event int32) []float32 {
 
 // around returns the neighbourhood of roots, distinct nodes, after what has happened.
 func (m *tgn) around(roots []int32, happened *temporal.Events) *neighbourhood {
-	n := &neighbourhood{roots: len(roots)}
+	n := &neighbourhood{}
 	for _, v := range roots {
 		n.nodes.add(v)
 	}

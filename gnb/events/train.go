@@ -52,9 +52,9 @@ type trainer struct {
 	net   *gnb.Net[nn.Model]
 	audit *auditor
 	draws *temporal.Drawer
-	// wrong are the negatives of validation and test, and bank the ranks of EdgeBank among them; nil before the first measure.
+	// wrong are the negatives of validation and test, and banks the ranks of EdgeBanks among them; nil before the first measure.
 	wrong wrongOf
-	bank  *bankRanks
+	banks []*ofBank
 	state state // of training; nil before the first step
 	taken int   // the events that state had taken in at the last boundary, for checkpoints
 }
@@ -101,6 +101,9 @@ func (t *trainer) of(epoch, step int, items []int32, lo, hi int) (seeds gnb.Seed
 			continue
 		}
 		q.ask(t.s, e, negatives)
+		for i := range 1 + len(negatives) {
+			q.names = append(q.names, e*int32(1+len(negatives))+int32(i))
+		}
 		q.events = append(q.events, e)
 		sources.add(t.s.Src[e])
 	}
@@ -127,11 +130,11 @@ func (t *trainer) loader() gnb.Loader {
 
 // Batches implements [gnb.Task].
 func (t *trainer) Batches(int) iter.Seq[*gnb.Batch] {
-	return t.w.BatchesOf(gnb.Items{Name: "events", Count: t.s.train, Of: t.of}, t.loader())
+	return t.w.BatchesOf(gnb.Items{Name: "events", Count: t.s.Train, Of: t.of}, t.loader())
 }
 
 // Steps implements [gnb.Task].
-func (t *trainer) Steps() int { return t.w.StepsOf(t.s.train, t.loader()) }
+func (t *trainer) Steps() int { return t.w.StepsOf(t.s.Train, t.loader()) }
 
 // End implements [gnb.Ender]: the run records what it has checked of itself.
 func (t *trainer) End() error {
@@ -212,9 +215,9 @@ func (t *trainer) ranks(threads int) ranks {
 		return alone(threads)
 	}
 	return ranks{t.w.Rank(), t.w.World(), threads, func(rows []float32) []float32 {
-		mine := make([]byte, 4*len(rows))
-		for i, v := range rows {
-			binary.LittleEndian.PutUint32(mine[4*i:], math.Float32bits(v))
+		mine := make([]byte, 0, 4*len(rows))
+		for _, v := range rows {
+			mine = binary.LittleEndian.AppendUint32(mine, math.Float32bits(v))
 		}
 		var all []float32
 		for _, of := range t.w.AllGather(mine) {

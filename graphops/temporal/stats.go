@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -116,19 +117,24 @@ func (s Stats) String() string {
 }
 
 // Moment writes a time in the unit of a dataset's times ([dataset.Metadata].TimeUnit): as a moment in UTC, or as a plain number.
-func Moment(t int64, unit string) string {
+func Moment(t int64, unit string) string { return written(t, unit, time.RFC3339Nano) }
+
+// Day is [Moment] without the time of the day.
+func Day(t int64, unit string) string { return written(t, unit, time.DateOnly) }
+
+func written(t int64, unit, layout string) string {
 	var at time.Time
 	switch unit {
-	case "s":
+	case dataset.Seconds:
 		at = time.Unix(t, 0)
-	case "ms":
+	case dataset.Milliseconds:
 		at = time.UnixMilli(t)
-	case "us":
+	case dataset.Microseconds:
 		at = time.UnixMicro(t)
-	case "ns":
+	case dataset.Nanoseconds:
 		at = time.Unix(0, t)
 	default:
 		return fmt.Sprint(t)
 	}
-	return at.UTC().Format("2006-01-02T15:04:05.999999999Z07:00")
+	return at.UTC().Format(layout)
 }

@@ -82,26 +82,42 @@ type walkOp struct {
 	w        float32
 }
 
-// NewWalks returns the walks before the first event of a stream, of which it reads the numbers of nodes and events alone.
-func NewWalks(e *Events, o WalkOptions) (*Walks, error) {
+// For returns the options for a stream, with the defaults filled in. It reads the numbers of nodes and events alone, and returns an error
+// for options that have no meaning.
+func (o WalkOptions) For(e *Events) (WalkOptions, error) {
 	if o.Hops == 0 {
 		o.Hops = 3
 	}
 	switch {
 	case o.Hops < 1 || o.Hops > 4:
-		return nil, fmt.Errorf("temporal: walks of %d hops were asked for; Hops is 1 to 4", o.Hops)
+		return o, fmt.Errorf("temporal: walks of %d hops were asked for; Hops is 1 to 4", o.Hops)
 	case o.Dim < 0:
-		return nil, fmt.Errorf("temporal: walks with rows of %d columns were asked for; Dim is a number of columns, or 0 for the default", o.Dim)
+		return o, fmt.Errorf("temporal: walks with rows of %d columns were asked for; Dim is a number of columns, or 0 for the default", o.Dim)
 	case !(o.Decay >= 0) || math.IsInf(o.Decay, 1):
-		return nil, fmt.Errorf("temporal: walks whose events fade at a rate of %g were asked for; Decay is 0 or a positive number, per unit of time", o.Decay)
+		return o, fmt.Errorf("temporal: walks whose events fade at a rate of %g were asked for; Decay is 0 or a positive number, per unit of time", o.Decay)
 	case o.Exact && o.Dim != 0 && o.Dim != e.Nodes:
-		return nil, fmt.Errorf("temporal: exact walks have a column for each of the %d nodes, but Dim is %d; leave it out", e.Nodes, o.Dim)
+		return o, fmt.Errorf("temporal: exact walks have a column for each of the %d nodes, but Dim is %d; leave it out", e.Nodes, o.Dim)
 	}
 	if o.Dim == 0 {
 		o.Dim = walkDim(e.Nodes, e.Len())
 	}
 	if o.Exact {
 		o.Dim = e.Nodes
+	}
+	return o, nil
+}
+
+// ownCols is the number of inner products of a node's rows with each other.
+func (o WalkOptions) ownCols() int { return (o.Hops + 1) * (o.Hops + 2) / 2 }
+
+// Cols is the number of columns of [Walks.Features]: 36 for 3 hops.
+func (o WalkOptions) Cols() int { return 2*o.ownCols() + (o.Hops+1)*(o.Hops+1) }
+
+// NewWalks returns the walks before the first event of a stream, of which it reads the numbers of nodes and events alone.
+func NewWalks(e *Events, o WalkOptions) (*Walks, error) {
+	o, err := o.For(e)
+	if err != nil {
+		return nil, err
 	}
 	if err := machine.Room(fmt.Sprintf("the walks of %d nodes with %d rows of %d columns", e.Nodes, o.Hops+1, o.Dim), 4*float64(o.Hops+1)*float64(e.Nodes)*float64(o.Dim)); err != nil {
 		return nil, fmt.Errorf("temporal: %w; give a smaller Dim", err)
@@ -110,7 +126,7 @@ func NewWalks(e *Events, o WalkOptions) (*Walks, error) {
 	for i := range w.h {
 		w.h[i] = make([]float32, e.Nodes*o.Dim)
 	}
-	w.own = make([]float32, e.Nodes*w.ownCols())
+	w.own = make([]float32, e.Nodes*o.ownCols())
 	w.project()
 	w.Reset()
 	return w, nil
@@ -309,11 +325,8 @@ func (w *Walks) restore() {
 	}
 }
 
-// ownCols is the number of inner products of a node's rows with each other.
-func (w *Walks) ownCols() int { return (w.o.Hops + 1) * (w.o.Hops + 2) / 2 }
-
-// Cols is the number of columns of [Walks.Features]: 36 for 3 hops.
-func (w *Walks) Cols() int { return 2*w.ownCols() + (w.o.Hops+1)*(w.o.Hops+1) }
+// Cols is the number of columns of [Walks.Features].
+func (w *Walks) Cols() int { return w.o.Cols() }
 
 // Features writes, for each source src[q] and each of its candidates v in cands[starts[q]:starts[q+1]], a row of out [len(cands), Cols]:
 // log(1 + max(0, x)) of the inner products x, as of the time times[q], of the rows u_0 … u_K of the source and v_0 … v_K of the candidate,
@@ -355,7 +368,7 @@ func (w *Walks) Features(out []float32, src []int32, times []int64, starts, cand
 		now = slices.Min(times)
 	}
 	w.learn(now, src, cands)
-	between := w.ownCols()
+	between := w.o.ownCols()
 	parallel.For(w.o.Threads, len(src), 1, func(lo, hi int) {
 		for q := lo; q < hi; q++ {
 			u, t := src[q], times[q]
@@ -414,7 +427,7 @@ func (w *Walks) learn(now int64, lists ...[]int32) {
 			}
 		}
 	}
-	cols, dim := w.ownCols(), w.o.Dim
+	cols, dim := w.o.ownCols(), w.o.Dim
 	parallel.For(w.o.Threads, len(todo), 64, func(lo, hi int) {
 		for _, v := range todo[lo:hi] {
 			at := int(v) * cols

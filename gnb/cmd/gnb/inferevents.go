@@ -92,13 +92,13 @@ func momentOf(text string, ds *gnb.Dataset) (int64, error) {
 			continue
 		}
 		switch ds.Meta.TimeUnit {
-		case "s":
+		case dataset.Seconds:
 			return t.Unix(), nil
-		case "ms":
+		case dataset.Milliseconds:
 			return t.UnixMilli(), nil
-		case "us":
+		case dataset.Microseconds:
 			return t.UnixMicro(), nil
-		case "ns":
+		case dataset.Nanoseconds:
 			return t.UnixNano(), nil
 		}
 		return 0, cli.Usagef("--as-of is the date %q, and the times of %s are plain numbers; give a number in their unit, or convert the data with --time-unit", text, ds.Name())
