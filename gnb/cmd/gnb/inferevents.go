@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/pairs"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // inferEvents writes the scores of pairs, or the likeliest destinations of the next events of nodes, as of a moment.
@@ -55,7 +56,7 @@ func (i *linkInfer) inferEvents(ctx context.Context, out *cli.Output, run *runs.
 			err = writeScores(file, names, e, scores)
 		}
 		out.Result(map[string]any{"pairs": e.Len(), "seconds": time.Since(began).Seconds(), "out": file})
-		out.Printf("%d pairs in %.3f s\n%s\n", e.Len(), time.Since(began).Seconds(), file)
+		out.Printf("%s in %.3f s\n%s\n", phrase.Count(e.Len(), "pair"), time.Since(began).Seconds(), file)
 		return err
 	}
 	ro := events.RecommendOptions{PredictOptions: po, ExcludeKnown: i.exclude}
@@ -76,7 +77,7 @@ func (i *linkInfer) inferEvents(ctx context.Context, out *cli.Output, run *runs.
 		err = writeTop(file, names, r.Nodes, r.Top)
 	}
 	out.Result(map[string]any{"nodes": len(r.Nodes), "events": r.Events, "as_of": r.AsOf, "seconds": time.Since(began).Seconds(), "out": file})
-	out.Printf("%d nodes, by %d events up to time %d, in %.3f s\n%s\n", len(r.Nodes), r.Events, r.AsOf, time.Since(began).Seconds(), file)
+	out.Printf("%s, by %s up to time %d, in %.3f s\n%s\n", phrase.Count(len(r.Nodes), "node"), phrase.Count(r.Events, "event"), r.AsOf, time.Since(began).Seconds(), file)
 	return err
 }
 
