@@ -150,6 +150,7 @@ internal/testkit/backendtest
 internal/testkit/dividedtest
 internal/testkit/linkstest
 internal/testkit/ref
+internal/testkit/runstest
 internal/testkit/servetest
 internal/testneed
 multigpu
