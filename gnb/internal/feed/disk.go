@@ -78,7 +78,8 @@ func (o onDisk) Reset(m *dataset.Matrix, rows int) []byte {
 	return plane.Reset(m, rows, o.of.Cols, o.of.Half())
 }
 
-// Shares of the memory that is free at the start of a run, for all workers of a machine together. The rest is for
+// Shares of the memory that is free at the start of a run, for all workers of a machine together: the cache of features on
+// disk, and the windows of these and of features at servers. The rest is for
 // batches, the network, and the pages of the graph.
 const (
 	cacheShare  = 4 // a quarter
@@ -104,7 +105,7 @@ func newDiskFetcher(t *Team, o PlaneOptions, place Place) (*Fetcher, error) {
 	letWait(t.o.Threads)
 	f := &Fetcher{o: o, team: t, data: ds, at: place, own: own, source: r, disk: r, window: windowBytes}
 	if m, err := machine.ReadMemory(); err == nil {
-		f.window, f.defaultCache = diskShares(m.Free, place.LocalWorld)
+		f.window, f.defaultCache = memoryShares(m.Free, place.LocalWorld)
 	}
 	// Ranks fill the cache together, so all of them do or none.
 	if err := f.smallest("memory for features on disk", &f.window, &f.defaultCache); err != nil {
@@ -113,8 +114,8 @@ func newDiskFetcher(t *Team, o PlaneOptions, place Place) (*Fetcher, error) {
 	return f, f.findNear()
 }
 
-// diskShares returns the bound of a rank's window and the size of its cache, of the memory that is free.
-func diskShares(free int64, localWorld int) (window, cache int64) {
+// memoryShares returns the bound of a rank's window and the size of its cache, of the memory that is free.
+func memoryShares(free int64, localWorld int) (window, cache int64) {
 	each := free / int64(localWorld)
 	return max(leastWindow, min(windowBytes, each/windowShare)), each / cacheShare
 }

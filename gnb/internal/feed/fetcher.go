@@ -15,6 +15,7 @@ import (
 	"github.com/graphnb/graphnb/graphops/hotness"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/machine"
 	"github.com/graphnb/graphnb/internal/phrase"
 	"github.com/graphnb/graphnb/multigpu/collective"
 )
@@ -148,7 +149,7 @@ func (o PlaneOptions) Sizes(r Reads) (s Sizes) {
 	window := func(rows float64) int64 { return int64(float64(kept)*rows) * r.RowBytes }
 	switch {
 	case o.Features == FeaturesOnDisk:
-		bound, most := diskShares(r.Free, r.Local)
+		bound, most := memoryShares(r.Free, r.Local)
 		if o.Cache == "" {
 			cache = most
 		}
@@ -162,8 +163,14 @@ func (o PlaneOptions) Sizes(r Reads) (s Sizes) {
 	if r.Local > 1 && !r.Servers && !s.Alone {
 		s.Late = plane.Depth(true) - plane.Depth(false)
 	}
+	bound, rows := int64(windowBytes), window(r.Remote)
+	if r.Servers {
+		if bound, _ = memoryShares(r.Free, r.Local); !s.Alone { // rows stay until others need their room
+			rows = max(rows, int64(r.Nodes)*r.RowBytes/int64(max(1, r.Local)))
+		}
+	}
 	// The rows of an answer are there in its messages and in its memory, and those of two answers are sent.
-	return Sizes{Cache: cache, Window: min(windowBytes, window(r.Remote)), Buffers: 4 * int64(r.Remote) * r.RowBytes, Ahead: prefetch, Alone: s.Alone, Late: s.Late}
+	return Sizes{Cache: cache, Window: min(bound, rows), Buffers: 4 * int64(r.Remote) * r.RowBytes, Ahead: prefetch, Alone: s.Alone, Late: s.Late}
 }
 
 // cacheSize returns the size of the cache: for each rank a share of its rows, or bytes of the machine.
@@ -205,6 +212,7 @@ type Fetcher struct {
 	hot          *plane.Index // the rows that are on the rank's GPU; nil if none stay there
 	here, copied atomic.Int64 // rows of batches that were there, and bytes of the others
 	window       int64        // bytes of rows of later batches
+	kept         *plane.Kept  // rows of earlier batches; nil where they are dropped
 
 	disk         *plane.Disk // the source, or nil
 	defaultCache int64       // bytes of the cache if the options say nothing
@@ -253,6 +261,13 @@ func NewFetcher(t *Team, p *Parts, o PlaneOptions, at Place) (*Fetcher, error) {
 		letWait(t.o.Threads)
 		var err error
 		if _, f.source, err = p.Far(); err != nil {
+			return nil, err
+		}
+		f.kept = &plane.Kept{}
+		if m, err := machine.ReadMemory(); err == nil {
+			f.window, _ = memoryShares(m.Free, at.LocalWorld)
+		}
+		if err := f.smallest("memory for features from servers", &f.window); err != nil {
 			return nil, err
 		}
 		return f, f.findNear()
@@ -379,9 +394,13 @@ func (f *Fetcher) Open(l Loop) (*Rows, error) {
 			ahead += plane.Depth(true) - plane.Depth(false)
 		}
 	}
+	kept := f.kept
+	if f.near != nil && !near || f.pool != nil {
+		kept = nil
+	}
 	r := &Rows{f: f, train: l.Train, ahead: min(max(l.Ahead, ahead), max(1, l.Batches))}
 	r.w = plane.Open(context.Background(), plane.Options{
-		Source: source, Own: f.own, Cache: f.cache, Pool: pool, Known: known, Counts: &f.counts, RowBytes: f.own.RowBytes(), Nodes: f.data.Nodes(), Bytes: f.window, Batches: l.Batches,
+		Source: source, Own: f.own, Cache: f.cache, Kept: kept, Pool: pool, Known: known, Counts: &f.counts, RowBytes: f.own.RowBytes(), Nodes: f.data.Nodes(), Bytes: f.window, Batches: l.Batches,
 		// The exchanges of samplers that need other ranks pass over the same connection.
 		Inline:  together && sampled,
 		Machine: machine,

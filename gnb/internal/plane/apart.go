@@ -41,12 +41,15 @@ func (a *apart) begin(ask *asking, t *Ticket) {
 		if a.ended() {
 			return
 		}
-		if err := w.rows(w.slots.chunks, ask.ids, ask.slots); err != nil {
+		if err := w.copyTo(w.slots.chunks, ask.ids, ask.slots); err != nil {
 			a.fail(fmt.Errorf("gnb: getting %d rows of features: %w", len(ask.ids), err))
 			return
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		for _, at := range ask.slots { // slots of the machine
+			w.rows.came(at / int32(len(a.m.Ranks)))
+		}
 		if !w.closed {
 			a.m.Got[a.me].Add(1)
 		}

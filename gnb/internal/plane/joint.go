@@ -58,9 +58,7 @@ type joint struct {
 	m     *Machine
 	me    int // number in m.Ranks
 
-	// Of this rank's share. Slot k of it is slot k·n + me of the machine.
-	slots []jointSlot // that have or had a row
-	free  []int32
+	rows *rows // of this rank's share; slot k of it is slot k·n + me of the machine
 
 	gathered int       // batches that this rank has gathered
 	others   int       // rows that the other ranks keep, as far as this rank knows
@@ -74,12 +72,6 @@ type joint struct {
 
 // batch is the slots of this rank's share that a batch of a rank needs.
 type batch []int32
-
-// jointSlot is a slot of a row.
-type jointSlot struct {
-	node int32
-	uses int32 // batches of all ranks that need it
-}
 
 // asking is the rows that this rank asks for at a tick, and their slots of the machine.
 type asking struct {
@@ -102,7 +94,7 @@ func newJoint(w *Window, x *Exchange) *joint {
 		from.me = me
 		m.Got[me].Store(0) // the others read it after the first tick
 	}
-	j := &joint{w: w, s: x.stream(w.o.Inline), apart: from, m: m, me: me, gone: make([]int, len(m.Ranks)), open: make([][]batch, len(m.Ranks)), last: &asking{}}
+	j := &joint{w: w, s: x.stream(w.o.Inline), apart: from, m: m, me: me, rows: w.rows, gone: make([]int, len(m.Ranks)), open: make([][]batch, len(m.Ranks)), last: &asking{}}
 	chunk := chunkRows * w.o.RowBytes
 	for rows := m.Rows[:m.Nodes*w.o.RowBytes]; len(rows) > 0; rows = rows[min(chunk, len(rows)):] {
 		w.slots.chunks = append(w.slots.chunks, rows[:min(chunk, len(rows))])
@@ -148,7 +140,7 @@ func (j *joint) admit(t *Ticket) error {
 		for _, q := range append(w.queue, t) {
 			coming += len(q.held)
 		}
-		if w.open <= w.most || len(j.slots)-len(j.free)+j.others+coming <= room {
+		if w.open <= w.most || j.rows.needed+j.others+coming <= room {
 			break
 		}
 		w.change.Wait()
@@ -178,13 +170,13 @@ func (j *joint) tick(t *Ticket) error {
 	}
 	j.copied.Wait() // the others will read what came at the tick before
 	w.mu.Lock()
-	gathered, kept := j.gathered, len(j.slots)-len(j.free)
+	gathered, needed := j.gathered, j.rows.needed
 	w.mu.Unlock()
 	ask := j.last
 	if j.apart != nil {
 		ask = &asking{} // of no rank
 	}
-	rows, says, err := j.s.next(ask.ids, gathered, kept, j.m.Ranks, needs)
+	rows, says, err := j.s.next(ask.ids, gathered, needed, j.m.Ranks, needs)
 	if err != nil {
 		return err
 	}
@@ -250,10 +242,7 @@ func (j *joint) share(mine []int32, says []told) (own asking, err error) {
 				return own, fmt.Errorf("rank %d says that it has gathered %d batches, and has told of %d", r, says[r].gathered, j.gone[i])
 			}
 			for _, k := range j.open[i][0] {
-				s := &j.slots[k]
-				if s.uses--; s.uses == 0 {
-					j.free = append(j.free, k)
-				}
+				j.rows.done(k)
 			}
 			j.open[i] = j.open[i][1:]
 		}
@@ -273,12 +262,12 @@ func (j *joint) share(mine []int32, says []told) (own asking, err error) {
 			if uint(v) >= uint(j.m.Nodes) || int(v)%len(j.m.Ranks) != j.me {
 				return own, fmt.Errorf("rank %d needs the features of node %d, but nodes are 0 to %d, and it is not for this rank to get them; all ranks must have the same division of the dataset", r, v, j.m.Nodes-1)
 			}
-			k, ok := j.slotOf(v)
-			if !ok {
+			k := j.m.Slots[v] / int32(len(j.m.Ranks))
+			if !j.rows.has(k, v) {
 				k = j.take(v)
 				fresh = append(fresh, v)
 			}
-			j.slots[k].uses++
+			j.rows.need(k)
 			slots[at] = k
 		}
 		needed += len(ids)
@@ -345,25 +334,10 @@ func words(b []byte) []float32 {
 	return nil
 }
 
-// slotOf returns the slot of a node's row in this rank's share, if it has one. What Slots has of a row without a slot is
-// where an earlier one was, or anything: the slot itself says whether it is this row's.
-func (j *joint) slotOf(v int32) (k int32, ok bool) {
-	n := int32(len(j.m.Ranks))
-	k = j.m.Slots[v] / n
-	ok = k >= 0 && int(k) < len(j.slots) && j.slots[k].node == v && j.slots[k].uses > 0
-	return k, ok
-}
-
-// take gives a node's row a slot, one that had a row if there is one.
-func (j *joint) take(v int32) (k int32) {
-	if n := len(j.free); n > 0 {
-		k = j.free[n-1]
-		j.free = j.free[:n-1]
-	} else {
-		k = int32(len(j.slots))
-		j.slots = append(j.slots, jointSlot{})
-	}
-	j.slots[k] = jointSlot{node: v}
+// take gives a node's row a slot of this rank's share. What Machine.Slots has of a row without a slot is where an earlier
+// one was, or anything: the slot itself says whether it is this row's.
+func (j *joint) take(v int32) int32 {
+	k, _ := j.rows.take(v, j.w.room(0))
 	j.m.Slots[v] = k*int32(len(j.m.Ranks)) + int32(j.me)
 	return k
 }

@@ -189,11 +189,11 @@ func TestWindow(t *testing.T) {
 					if c.Own+c.Cached+c.Window+c.Remote != int64(reads) || c.Remote != source.rows || cached == nodes && source.rows > 0 || cached == 0 && c.Cached > 0 {
 						t.Errorf("cache of %d, room %d: the counts are %+v for %d reads; the source returned %d rows", cached, room, c, reads, source.rows)
 					}
-					if w.kept != 0 {
-						t.Errorf("%d rows remain in the window", w.kept)
+					if w.rows.needed != 0 {
+						t.Errorf("%d rows remain in the window", w.rows.needed)
 					}
-					if most := max(room/rowBytes, 60); int64(len(w.uses)) > (most+chunkRows-1)/chunkRows*chunkRows {
-						t.Errorf("room %d: the window has grown to %d rows", room, len(w.uses))
+					if most := max(room/rowBytes, 60); int64(len(w.rows.slots)) > (most+chunkRows-1)/chunkRows*chunkRows {
+						t.Errorf("room %d: the window has grown to %d rows", room, len(w.rows.slots))
 					}
 				}
 			}
@@ -263,7 +263,7 @@ func TestWindowIsBounded(t *testing.T) {
 	source.fail = func(context.Context, int) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		most = max(most, w.kept)
+		most = max(most, w.rows.needed)
 		return nil
 	}
 	if err := loop(w, batches, len(batches), len(batches)); err != nil {

@@ -29,6 +29,13 @@ func (s *slots) add(memory []byte) {
 	}
 }
 
+// reach makes memory for the slots up to at.
+func (s *slots) reach(at int32) {
+	for int(at)/chunkRows >= len(s.chunks) {
+		s.chunks = append(s.chunks, make([]byte, chunkRows*s.rowBytes))
+	}
+}
+
 // row is the memory of a slot, in chunks as they were when the slot had been taken.
 func (s *slots) row(chunks [][]byte, at int32) []byte {
 	from := int(at%chunkRows) * s.rowBytes

@@ -9,11 +9,11 @@ type table struct {
 	rest   map[int32]int32
 }
 
-func newTable(nodes int) table {
+func newTable(nodes int) *table {
 	if 0 < nodes && nodes <= tableNodes {
-		return table{direct: make([]int32, nodes)}
+		return &table{direct: make([]int32, nodes)}
 	}
-	return table{rest: map[int32]int32{}}
+	return &table{rest: map[int32]int32{}}
 }
 
 func (t *table) get(v int32) (at int32, ok bool) {

@@ -29,6 +29,9 @@ type Options struct {
 	// admitted when no other is there and, with an [Exchange], when [Depth] others are: the rows of a batch come after the
 	// requests of the next ones, so an Ask of these must not wait for it.
 	Bytes int64
+	// Kept, unless nil, has rows of earlier loops, and keeps those of this one where Bytes leave room; Pool is nil then, and
+	// the source is no [Collective]. A window that opens while another one has it keeps none.
+	Kept *Kept
 	// Batches is the number of batches of the loop, the same on all ranks of a [Collective] source.
 	Batches int
 	// Inline makes Ask get the rows itself, instead of a goroutine: for a source that shares its connection with the
@@ -72,11 +75,10 @@ type Window struct {
 	with   Collective // the source, or what the ranks of a machine tell each other by; nil if there are no other ranks
 
 	slots  *slots
-	slot   table   // of each row that is here or on its way; not used by a window that replaces rows, or of a machine
-	kept   int     // rows of slot
-	uses   []int32 // of each slot: batches that need it and are not gathered
-	buffer []byte  // of an answer
-	joint  *joint  // of a window that the ranks of a machine have together, else nil
+	rows   *rows  // of slots; of a joint window, those of its share
+	slot   *table // of each row that is here or on its way; not used by a window that replaces rows, or of a machine
+	buffer []byte // of an answer
+	joint  *joint // of a window that the ranks of a machine have together, else nil
 
 	// Of a window that replaces the rows of a pool:
 	calling int       // calls of Ask
@@ -110,9 +112,23 @@ type place struct{ row, at int32 }
 
 // Open opens the window of one loop. Close it. The context ends requests of a source that is not a [Collective].
 func Open(ctx context.Context, o Options) *Window {
-	w := &Window{o: o, slots: &slots{rowBytes: o.RowBytes}}
-	if !w.replaces() && o.Machine == nil {
+	w := &Window{o: o, slots: &slots{rowBytes: o.RowBytes}, rows: &rows{}}
+	keeps := o.Kept != nil && o.Kept.begin(w)
+	switch {
+	case keeps:
+		w.rows = &o.Kept.rows
+	case o.Kept != nil && o.Machine != nil:
+		panic("plane: two windows are open over the memory of a machine")
+	}
+	switch {
+	case w.replaces() || o.Machine != nil:
+	case !keeps:
 		w.slot = newTable(o.Nodes)
+	default:
+		if o.Kept.slots == nil {
+			o.Kept.slots, o.Kept.table = w.slots, newTable(o.Nodes)
+		}
+		w.slots, w.slot = o.Kept.slots, o.Kept.table
 	}
 	if w.replaces() {
 		if !o.Pool.Settle() {
@@ -210,41 +226,48 @@ func (w *Window) asks(t *Ticket) Rows {
 
 // admit waits until the rows of a batch have room, and gives them slots.
 func (w *Window) admit(t *Ticket) error {
-	room := len(t.held)
-	if w.o.RowBytes > 0 {
-		room = int(w.o.Bytes / int64(w.o.RowBytes))
-	}
+	room := w.room(len(t.held))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
 		if err := w.refuses(); err != nil {
 			return err
 		}
-		missing := 0
+		missing := 0 // rows that no batch needs yet
 		for _, p := range t.held {
-			if _, ok := w.slot.get(t.ids[p.row]); !ok {
+			if at, ok := w.slot.get(t.ids[p.row]); !ok || w.rows.slots[at].uses == 0 {
 				missing++
 			}
 		}
-		if w.kept == 0 || w.kept+missing <= room || w.open <= w.most && w.most > 0 {
+		if w.rows.needed == 0 || w.rows.needed+missing <= room || w.open <= w.most && w.most > 0 {
 			t.asked = make([]int32, 0, missing)
 			break
 		}
 		w.change.Wait()
 	}
+	for i := range t.held { // before others take the slots of kept rows
+		p := &t.held[i]
+		at, ok := w.slot.get(t.ids[p.row])
+		if p.at = -1; ok {
+			p.at = at
+			w.rows.need(at)
+		}
+	}
 	for i := range t.held {
 		p := &t.held[i]
-		v := t.ids[p.row]
-		at, ok := w.slot.get(v)
-		if !ok {
-			at = w.slots.take()
-			w.uses = append(w.uses, make([]int32, max(0, int(at)+1-len(w.uses)))...)
-			w.slot.put(v, at)
-			w.kept++
-			t.asked = append(t.asked, v)
+		if p.at >= 0 {
+			continue
 		}
-		w.uses[at]++
+		v := t.ids[p.row]
+		at, replaced := w.rows.take(v, room)
+		if replaced >= 0 {
+			w.slot.drop(replaced)
+		}
+		w.slots.reach(at)
+		w.slot.put(v, at)
+		w.rows.need(at)
 		p.at = at
+		t.asked = append(t.asked, v)
 	}
 	ascending(t.asked)
 	t.slots = make([]int32, len(t.asked))
@@ -342,7 +365,15 @@ func (w *Window) get(t *Ticket) {
 	w.calls++
 	chunks := w.slots.chunks
 	w.mu.Unlock()
-	if err := w.rows(chunks, t.asked, t.slots); err != nil {
+	err := w.copyTo(chunks, t.asked, t.slots)
+	w.mu.Lock()
+	if err == nil && w.rows.keeps {
+		for _, at := range t.slots {
+			w.rows.came(at)
+		}
+	}
+	w.mu.Unlock()
+	if err != nil {
 		t.err = fmt.Errorf("gnb: getting %d rows of features: %w", len(t.asked), err)
 		w.failed(t.err)
 		w.mu.Lock()
@@ -355,8 +386,16 @@ func (w *Window) get(t *Ticket) {
 	close(t.ready)
 }
 
-// rows gets the rows of the nodes ids into slots.
-func (w *Window) rows(chunks [][]byte, ids, slots []int32) error {
+// room is the number of rows that Options.Bytes have room for, n if it is not known.
+func (w *Window) room(n int) int {
+	if w.o.RowBytes == 0 {
+		return n
+	}
+	return int(w.o.Bytes / int64(w.o.RowBytes))
+}
+
+// copyTo gets the rows of the nodes ids into slots.
+func (w *Window) copyTo(chunks [][]byte, ids, slots []int32) error {
 	size := len(ids) * w.o.RowBytes
 	if _, together := w.o.Source.(Collective); !together && size == 0 {
 		return nil
@@ -452,10 +491,8 @@ func (t *Ticket) Gather(stop <-chan struct{}, dst []byte) error {
 		return nil
 	}
 	for _, p := range t.held {
-		if w.uses[p.at]--; w.uses[p.at] == 0 {
+		if w.rows.done(p.at) {
 			w.slot.drop(t.ids[p.row])
-			w.kept--
-			w.slots.free = append(w.slots.free, p.at)
 		}
 	}
 	w.change.Broadcast()
