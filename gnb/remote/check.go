@@ -38,6 +38,8 @@ func checkHello(h *bulk.Hello) error {
 	switch {
 	case m.NumNodes < 0 || m.NumNodes > mostNodes || m.NumEdges < 0 || m.NumEdges > mostBytes/4:
 		return fmt.Errorf("a graph of %d nodes and %d edges", m.NumNodes, m.NumEdges)
+	case m.NumEvents < 0 || m.NumEvents > m.NumEdges || m.NumEvents > 0 && (!h.Edges.Times || h.Arrays[bulk.EventsArray] != 8*m.NumEvents):
+		return fmt.Errorf("%d events of %d edges, in a list of %d bytes", m.NumEvents, m.NumEdges, h.Arrays[bulk.EventsArray])
 	case h.Parts < 0 || h.Parts > min(mostParts, max(1, m.NumNodes)) || len(h.Sums) > h.Parts:
 		return fmt.Errorf("%d parts of %d nodes", h.Parts, m.NumNodes)
 	case h.RowBytes < 0 || h.RowBytes > mostRowBytes || h.LabelBytes < 0 || h.LabelBytes > mostRowBytes || m.FeatureDim < 0 || m.NumClasses < 0:

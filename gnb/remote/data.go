@@ -263,6 +263,32 @@ func (c *Client) byPart(ctx context.Context, name string, of []int32) ([]float32
 	return all, nil
 }
 
+// Events returns the list of events: the positions of their edges, in the order of events; nil if the edges are no events.
+func (c *Client) Events(ctx context.Context) ([]int64, error) {
+	if c.hello.Metadata.NumEvents == 0 {
+		return nil, nil
+	}
+	b, err := c.array(ctx, bulk.EventsArray, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.checkEvents(view[int64](b))
+}
+
+// checkEvents refuses a list of another number of events, or of edges that do not exist.
+func (c *Client) checkEvents(at []int64) ([]int64, error) {
+	m := &c.hello.Metadata
+	if int64(len(at)) != m.NumEvents {
+		return nil, fmt.Errorf("remote: %d events are listed, and %s has %d", len(at), m.Name, m.NumEvents)
+	}
+	for i, e := range at {
+		if e < 0 || e >= m.NumEdges {
+			return nil, fmt.Errorf("remote: event %d is edge %d, but the edges are 0 to %d", i, e, m.NumEdges-1)
+		}
+	}
+	return at, nil
+}
+
 // ints gets an array of one int32 for each node.
 func (c *Client) ints(ctx context.Context, name string) ([]int32, error) {
 	b, err := c.array(ctx, name, nil)
@@ -352,7 +378,13 @@ func (c *Client) Division(ctx context.Context) (sample.Division, error) {
 		Ask: func(requests []sample.HopRequest) ([]sample.HopReply, error) {
 			var calls together
 			for o := range requests {
-				if q := &requests[o]; len(q.Nodes) > 0 {
+				switch q := &requests[o]; {
+				case len(q.Nodes) == 0:
+				case q.Picker == sample.UniformPicker && q.Fanout == 0 && len(q.Trees) == 0: // no edges, so there is nothing to ask
+					r := &replies[o]
+					*r = sample.HopReply{Counts: make([]int32, len(q.Nodes)), First: make([]int64, len(q.Nodes)), Edges: r.Edges}
+					r.Edges.SetLen(c.hello.Edges, 0)
+				default:
 					calls.start(ctx, func(ctx context.Context) error { return c.hop(ctx, o, q, degrees.In, &replies[o]) })
 				}
 			}

@@ -97,7 +97,7 @@ func (c *Client) Dataset(ctx context.Context, report func(done, total int64)) (*
 	nodes := c.Nodes()
 	total := int64(nodes) * int64(c.hello.RowBytes+c.hello.LabelBytes)
 	for name, n := range c.hello.Arrays {
-		if strings.HasPrefix(name, bulk.SplitArray) || name == bulk.IndptrArray || name == bulk.IndicesArray || slices.Contains(bulk.EdgeArrays(c.hello.Edges), name) {
+		if strings.HasPrefix(name, bulk.SplitArray) || name == bulk.IndptrArray || name == bulk.IndicesArray || name == bulk.EventsArray || slices.Contains(bulk.EdgeArrays(c.hello.Edges), name) {
 			total += n
 		}
 	}
@@ -134,8 +134,14 @@ func (c *Client) Dataset(ctx context.Context, report func(done, total int64)) (*
 			ds.Splits[split] = view[int32](get(name))
 		}
 	}
+	if ds.Meta.NumEvents > 0 {
+		ds.Events, err = c.checkEvents(view[int64](get(bulk.EventsArray)))
+	}
 	if failed != nil {
 		return nil, failed
+	}
+	if err != nil {
+		return nil, err
 	}
 	all := make([]int32, nodes)
 	for v := range all {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"runtime"
@@ -21,7 +22,9 @@ import (
 	"github.com/graphnb/graphnb/gnb/serve"
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/datasets"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/envknob"
 	"github.com/graphnb/graphnb/internal/testkit/servetest"
 	"github.com/graphnb/graphnb/multigpu/cluster"
 )
@@ -93,11 +96,15 @@ func TestHostileHello(t *testing.T) {
 		"parts of many nodes": {func(h *bulk.Hello) {
 			h.Parts, h.Metadata.NumNodes, h.RowBytes, h.LabelBytes = 1<<30, math.MaxInt32, 0, 0
 		}, "parts of"},
-		"an array":          {func(h *bulk.Hello) { h.Arrays[bulk.IndptrArray] = math.MaxInt64 }, "an array"},
-		"sparse rows":       {func(h *bulk.Hello) { h.Largest = math.MaxInt }, "sparse features"},
-		"features of edges": {func(h *bulk.Hello) { h.Edges.FeatureCols = math.MaxInt }, "features of each edge"},
-		"a limit of 1":      {func(h *bulk.Hello) { h.Limits.Nodes, h.Metadata.NumNodes = 1, 1e6 }, "--max-nodes"},
-		"no limit":          {func(h *bulk.Hello) { h.Limits.Edges = 0 }, "answers for no nodes"},
+		"more events than edges": {func(h *bulk.Hello) {
+			h.Metadata.NumEvents, h.Edges.Times, h.Arrays[bulk.EventsArray] = 1<<40, true, 8<<40
+		}, "events of"},
+		"events without a list": {func(h *bulk.Hello) { h.Metadata.NumEvents, h.Edges.Times = 2, true }, "2 events of"},
+		"an array":              {func(h *bulk.Hello) { h.Arrays[bulk.IndptrArray] = math.MaxInt64 }, "an array"},
+		"sparse rows":           {func(h *bulk.Hello) { h.Largest = math.MaxInt }, "sparse features"},
+		"features of edges":     {func(h *bulk.Hello) { h.Edges.FeatureCols = math.MaxInt }, "features of each edge"},
+		"a limit of 1":          {func(h *bulk.Hello) { h.Limits.Nodes, h.Metadata.NumNodes = 1, 1e6 }, "--max-nodes"},
+		"no limit":              {func(h *bulk.Hello) { h.Limits.Edges = 0 }, "answers for no nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := between(t, s, func(method string, answer []byte, send func([]byte) error) error {
@@ -254,6 +261,36 @@ func TestHostileEdges(t *testing.T) {
 				t.Errorf("the error is %v, want one with %q and the server", err, c.want)
 			}
 		})
+	}
+}
+
+// A list of events of edges that do not exist is refused, wherever it goes.
+func TestHostileEvents(t *testing.T) {
+	t.Setenv(envknob.Home.Name, t.TempDir())
+	ds := graph(t)
+	times := make([]int64, ds.Edges())
+	ds = ds.WithGraph(ds.Graph.WithEdgeData(nil, times))
+	ds.Events = []int64{5, 3}
+	ds.Describe()
+	s := servetest.Start(t, ds, serve.Options{})
+	address := between(t, s, func(method string, answer []byte, send func([]byte) error) error {
+		if method == bulk.ArrayMethod && len(answer) == 16 {
+			binary.LittleEndian.PutUint64(answer[8:], uint64(ds.Edges()))
+		}
+		return send(answer)
+	})
+	client, err := remote.Open(t.Context(), address, remote.Options{Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	_, listed := client.Events(t.Context())
+	_, all := client.Dataset(t.Context(), nil)
+	_, topology := datasets.LoadWith(t.Context(), address+"?copy=topology", datasets.LoadOptions{})
+	for _, err := range []error{listed, all, topology} {
+		if want := fmt.Sprintf("event 1 is edge %d, but the edges are 0 to %d", ds.Edges(), ds.Edges()-1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q", err, want)
+		}
 	}
 }
 

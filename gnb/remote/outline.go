@@ -136,6 +136,9 @@ func (c *Client) splitsAndDegrees(ctx context.Context, at address, report func(d
 			return nil, fmt.Errorf("remote: the servers have %s in %d parts without its topology; leave copy=topology out, or divide it with the topology", c.hello.Metadata.Name, c.Parts())
 		}
 		names = append(append(names, bulk.IndptrArray, bulk.IndicesArray), bulk.EdgeArrays(c.hello.Edges)...)
+		if c.hello.Metadata.NumEvents > 0 {
+			names = append(names, bulk.EventsArray)
+		}
 	}
 	for name := range c.hello.Arrays {
 		if strings.HasPrefix(name, bulk.SplitArray) {
@@ -179,6 +182,11 @@ func (c *Client) splitsAndDegrees(ctx context.Context, at address, report func(d
 	if at.copies == copyTopology {
 		if ds.Graph, err = c.graph(func(name string) []byte { return got[name] }); err != nil {
 			return nil, err
+		}
+		if b := got[bulk.EventsArray]; b != nil {
+			if ds.Events, err = c.checkEvents(view[int64](b)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	parts := &dataset.Parts{Count: c.Parts(), Servers: at.String(), NoTopology: ds.Graph == nil, Of: c.hello.Digests, Sums: c.partSums()}

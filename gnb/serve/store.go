@@ -56,7 +56,6 @@ func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, er
 		return nil, fmt.Errorf("serve: %s has splits of edges, which servers do not send yet; train on the dataset's directory", ds.Name())
 	default:
 		if d.ds, _, err = ds.WithoutZeroWeights(); err == nil {
-			d.ds = d.ds.WithoutEvents() // edges keep their times
 			ds, err = d.ds, d.whole()
 		}
 	}
@@ -80,6 +79,9 @@ func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, er
 		for _, name := range bulk.EdgeArrays(data.Shape()) {
 			d.arrays[name] = all[name]
 		}
+	}
+	if ds.Events != nil {
+		d.arrays[bulk.EventsArray] = raw(ds.Events)
 	}
 	for name, ids := range ds.Splits {
 		d.arrays[bulk.SplitArray+name] = raw(ids)
@@ -250,7 +252,7 @@ func (d *store) hello(l Limits) ([]byte, error) {
 	}
 	m := &h.Metadata
 	m.NumNodes, m.NumEdges, m.FeatureDim, m.NumClasses, m.Weighted = d.ds.Nodes(), d.ds.Edges(), d.ds.FeatureDim(), d.ds.Classes(), h.Edges.Weighted
-	m.EdgeFeatureDim, m.EdgeTimes = h.Edges.FeatureCols, h.Edges.Times
+	m.EdgeFeatureDim, m.EdgeTimes, m.NumEvents = h.Edges.FeatureCols, h.Edges.Times, int64(len(d.ds.Events))
 	m.Splits = d.ds.SplitNames()
 	if d.book == nil {
 		m.MultiLabel, m.FeatureFormat = d.ds.MultiLabels != nil, ""

@@ -123,8 +123,9 @@ type Dataset struct {
 	// EdgeRows[i]. See [Dataset.SetEdgeTargets] and [Dataset.SplitEdges].
 	EdgeAnswers *Dataset
 	// Events [events] are the edges of a stream of events, such as messages: their positions in Graph.Indices, each once, in the
-	// order of events, which is that of their times and, of events of one time, that of the input. Nil if the edges are no events.
-	// Edges that are no events, such as added reverses, are not in it.
+	// order of events, which is that of their times and, of events of one time, that of the input. Nil if the edges are no events, or
+	// servers have the list as they have the edges (Meta.NumEvents says how many there are). Edges that are no events, such as added
+	// reverses, are not in it. A divided dataset has the positions in the whole graph.
 	Events []int64
 	// Splits are distinct node ids by the split's name. Training uses the names "train", "val" and
 	// "test"; "train@1" and so on are further sets of splits ([Dataset.WithSplitSet]).
@@ -180,7 +181,7 @@ type Metadata struct {
 	// edge_features.r.npy, or no file if it has none. EdgeFeatureDim is the largest. Parts have one width.
 	EdgeFeatureDims []int `json:"edge_feature_dims,omitempty"`
 	EdgeTimes       bool  `json:"edge_times,omitempty"` // edge_times.npy exists
-	// NumEvents is the number of events; 0: no events.npy.
+	// NumEvents is the number of events; 0: no events.npy. It is there too if servers have the edges and the list.
 	NumEvents int64 `json:"num_events,omitempty"`
 	// TimeUnit is the unit of the edges' times if they count since 1970 (UTC): s, ms, us or ns; "" if they are plain numbers.
 	TimeUnit   string `json:"time_unit,omitempty"`
@@ -419,8 +420,8 @@ func (d *Dataset) String() string {
 	if edges.Times {
 		s.WriteString(" with times")
 	}
-	if n := len(d.Events); n > 0 {
-		fmt.Fprintf(&s, ", %s events", group(int64(n)))
+	if n := max(int64(len(d.Events)), d.Meta.NumEvents); n > 0 {
+		fmt.Fprintf(&s, ", %s events", group(n))
 	}
 	if types := len(d.NodeFeatures); types > 0 {
 		with := 0

@@ -20,11 +20,11 @@ const (
 func (d *Dataset) checkEventsShape() error {
 	switch {
 	case d.Events == nil:
-	case d.Graph == nil || d.Meta.Parts != nil || d.Meta.Part != nil:
-		return errors.New("a dataset divided into parts has no events: its edges keep their times, and their order is that of the whole dataset alone")
+	case d.Meta.Part != nil:
+		return errors.New("a part has no events of its own: the dataset above it lists those of all parts")
 	case d.Graphs != nil:
 		return errors.New("a dataset of many graphs has no events; each graph is one moment")
-	case d.Graph.EdgeTimes == nil:
+	case !d.HasEdgeTimes():
 		return fmt.Errorf("there are %d events, but the edges have no times: set Graph.EdgeTimes, or leave Events out", len(d.Events))
 	case int64(len(d.Events)) > d.Edges():
 		return fmt.Errorf("%d events of %d edges: an event has an edge of its own", len(d.Events), d.Edges())
@@ -40,9 +40,14 @@ func checkTimeUnit(unit string) error {
 	return fmt.Errorf("time_unit is %q; it is s, ms, us or ns since 1970, or absent", unit)
 }
 
+// eventsElsewhere reports whether servers alone have the list of events, as they have the edges.
+func (m *Metadata) eventsElsewhere() bool {
+	return m.Parts != nil && m.Parts.Servers != "" && m.Parts.NoTopology
+}
+
 func (d *Dataset) loadEvents(src source) error {
 	n := d.Meta.NumEvents
-	if n == 0 || d.Graph == nil {
+	if n == 0 || d.Meta.eventsElsewhere() {
 		return nil
 	}
 	a, label, err := openNPY(src, eventsFile, "num_events", n)
@@ -67,12 +72,17 @@ func (m *Metadata) checkEventsMeta() error {
 	return checkTimeUnit(m.TimeUnit)
 }
 
-// checkEvents finds events that are no edges, that have the edge of another one, and times that do not ascend.
+// checkEvents finds events that are no edges, that have the edge of another one, and times that do not ascend. The times of
+// edges that parts alone have are not read.
 func (d *Dataset) checkEvents(r *reading) error {
 	if d.Events == nil {
 		return nil
 	}
-	edges, times := d.Edges(), d.Graph.EdgeTimes
+	edges := d.Edges()
+	var times []int64
+	if d.Graph != nil {
+		times = d.Graph.EdgeTimes
+	}
 	taken := make([]uint64, (edges+63)/64)
 	for lo := 0; lo < len(d.Events); lo += checkStep {
 		hi := min(lo+checkStep, len(d.Events))
@@ -86,7 +96,7 @@ func (d *Dataset) checkEvents(r *reading) error {
 				return d.wrong(eventsFile, "entry %d is %d; the positions of edges are 0 to %d", i, e, edges-1)
 			case taken[e/64]>>(e%64)&1 != 0:
 				return d.wrong(eventsFile, "entry %d is %d, the edge of an earlier event; each event has an edge of its own", i, e)
-			case i > 0 && times[e] < times[d.Events[i-1]]:
+			case i > 0 && times != nil && times[e] < times[d.Events[i-1]]:
 				return d.wrong(eventsFile, "entry %d: its edge has the time %d, and the event before it %d; events ascend in time", i, times[e], times[d.Events[i-1]])
 			}
 			taken[e/64] |= 1 << (e % 64)
@@ -122,17 +132,4 @@ func (d *Dataset) keepEvents(s *Dataset, now func(e int64) int64) {
 		}
 	}
 	s.Meta.NumEvents = int64(len(s.Events))
-}
-
-// WithoutEvents returns a view of the dataset without Events: d itself if it has none. Edges and their times stay. It is in memory,
-// shares everything else with d, which must stay open, and is computed from it ([Dataset.ComputedFrom]).
-func (d *Dataset) WithoutEvents() *Dataset {
-	if d == nil || d.Events == nil {
-		return d
-	}
-	r := d.WithGraph(d.Graph)
-	r.Meta.Undirected = d.Meta.Undirected
-	r.Events, r.Meta.NumEvents = nil, 0
-	r.ComputedFrom(d)
-	return r
 }

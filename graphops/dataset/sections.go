@@ -182,7 +182,9 @@ func (d *Dataset) describe(m *Metadata) {
 	d.describeTypes(m)
 	d.describeGraphs(m)
 	d.describeEdges(m)
-	m.NumEvents = int64(len(d.Events))
+	if !m.eventsElsewhere() {
+		m.NumEvents = int64(len(d.Events))
+	}
 	m.Arrays = slices.Sorted(maps.Keys(d.Arrays))
 	if d.Graph != nil {
 		m.Weighted, m.EdgeFeatureDim, m.EdgeTimes = d.Graph.EdgeWeights != nil, d.EdgeFeatureDim(), d.HasEdgeTimes()

@@ -18,6 +18,8 @@
 //	rows.npy           int32 [nodes] the row of each node among the own nodes of its part
 //	in_degrees.npy     int32 [nodes] of the whole graph
 //	out_degrees.npy    int32 [nodes]
+//	names.TYPE.txt     original ids of the nodes, if the dataset has them ([dataset.NamesFile])
+//	events.npy         int64 [events] positions of events' edges in the whole graph, if edges are events
 //	split_NAME.npy, indptr.npy, indices.npy   as in every dataset, and what the edges have:
 //	weights.npy, edge_features.npy, edge_times.npy, edge_types.npy
 //	part-0000/         and so on, one per part

@@ -45,30 +45,104 @@ func write(t *testing.T, ds *dataset.Dataset, of []int32, o divided.Options) str
 	return dir
 }
 
-// Parts keep the edges of events with their times; that the events are no longer listed is a notice.
-func TestEventsAreDropped(t *testing.T) {
+// timed returns the planted dataset with times of edges, some of which are events in an order that is not that of their positions.
+func timed(t *testing.T) (*dataset.Dataset, []int32) {
 	ds, of := planted(t)
 	times := make([]int64, ds.Edges())
+	features := make([]float32, 2*ds.Edges())
 	for e := range times {
 		times[e] = int64(e % 7)
+		features[2*e] = float32(e)
 	}
 	timed := *ds
-	timed.Graph, timed.Meta.TimeUnit = ds.Graph.WithEdgeData(nil, times), dataset.Seconds
-	for e, at := range times {
-		if at == 6 {
-			timed.Events = append(timed.Events, int64(e))
+	timed.Graph, timed.Meta.TimeUnit = ds.Graph.WithEdgeData(&graphops.EdgeFeatures{Cols: 2, F32: features}, times), dataset.Seconds
+	for at := range int64(7) {
+		for e := ds.Edges() - 1; e >= 0; e-- {
+			if times[e] == at && e%3 > 0 {
+				timed.Events = append(timed.Events, e)
+			}
 		}
 	}
-	parts, err := dataset.Open(write(t, &timed, of, divided.Options{}))
+	timed.Describe()
+	return &timed, of
+}
+
+// Parts have the events of the undivided dataset in their order, and its digest; with or without the whole graph, all edges are found
+// again at their positions, with what they have.
+func TestEventsInParts(t *testing.T) {
+	ds, of := timed(t)
+	want, err := ds.Digests(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, noTopology := range []bool{false, true} {
+		dir := write(t, ds, of, divided.Options{NoTopology: noTopology})
+		parts, err := dataset.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer parts.Close()
+		if err := divided.CheckOnce(t.Context(), parts, dataset.CheckOnceOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parts.Digests(t.Context(), nil); err != nil || got != want {
+			t.Errorf("the digests are %+v, %v; want %+v", got, err, want)
+		}
+		whole, err := divided.WithEdges(t.Context(), parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, w := whole.Graph, ds.Graph
+		if !slices.Equal(g.Indptr, w.Indptr) || !slices.Equal(g.Indices, w.Indices) || !slices.Equal(g.EdgeTimes, w.EdgeTimes) || !slices.Equal(g.EdgeFeatures.F32, w.EdgeFeatures.F32) {
+			t.Errorf("without topology %v: the edges are not those of the undivided dataset", noTopology)
+		}
+		if !slices.Equal(whole.Events, ds.Events) || whole.Meta.NumEvents != ds.Meta.NumEvents || !slices.Equal(parts.Events, ds.Events) {
+			t.Errorf("without topology %v: the events are not those of the undivided dataset: %v", noTopology, whole)
+		}
+		if (whole == parts) == noTopology {
+			t.Error("a graph that is here is copied")
+		}
+		if !noTopology {
+			continue
+		}
+		if err := os.RemoveAll(dataset.PartDir(dir, 2)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := divided.WithEdges(t.Context(), parts); !errors.Is(err, divided.ErrAbsent) || !strings.Contains(err.Error(), "part 2") {
+			t.Errorf("without part 2: %v", err)
+		}
+	}
+}
+
+// The original ids of a dataset of tables are in the directory of its parts too.
+func TestOriginalIDs(t *testing.T) {
+	ds, of := planted(t)
+	dir := filepath.Join(t.TempDir(), "whole")
+	if err := dataset.Write(dir, ds); err != nil {
+		t.Fatal(err)
+	}
+	var names strings.Builder
+	for v := range ds.Nodes() {
+		fmt.Fprintf(&names, "person %d\n", 7*v)
+	}
+	if err := os.WriteFile(filepath.Join(dir, dataset.NamesFile("")), []byte(names.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := dataset.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	parts, err := dataset.Open(write(t, whole, of, divided.Options{NoTopology: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer parts.Close()
-	notices := parts.Meta.Notices
-	if parts.Meta.NumEvents != 0 || parts.Events != nil || !slices.Equal(parts.Graph.EdgeTimes, times) && !parts.Meta.EdgeTimes || parts.Meta.TimeUnit != dataset.Seconds || len(notices) == 0 || notices[len(notices)-1].Count != int64(len(timed.Events)) {
-		t.Errorf("%+v", parts.Meta)
+	want, _ := whole.IDs()
+	if got, err := parts.IDs(); err != nil || len(got) != ds.Nodes() || !slices.Equal(got, want) {
+		t.Errorf("the ids are %d, %v; want those of the undivided dataset", len(got), err)
 	}
-	if err := parts.Check(t.Context()); err != nil {
+	if err := divided.CheckOnce(t.Context(), parts, dataset.CheckOnceOptions{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -24,6 +24,8 @@ type Far interface {
 	SparseRows(ctx context.Context, nodes []int32, dst *dataset.Sparse) error
 	// Labels writes the labels of nodes to dst: an int32 each, little-endian, or an int8 for each class.
 	Labels(ctx context.Context, nodes []int32, dst []byte) error
+	// Events returns the list of events: positions of edges in the whole graph, nil if there are none.
+	Events(ctx context.Context) ([]int64, error)
 	// Division describes the graph to one sampler, which asks for edges where they are.
 	Division(ctx context.Context) (sample.Division, error)
 	Close() error
@@ -63,22 +65,26 @@ var errClosed = errors.New("divided: the dataset was closed")
 func (b *Book) Far() (context.Context, Far, error) {
 	f := b.far
 	f.once.Do(func() {
-		open := openFar.Load()
-		switch {
-		case !IsFar(b.ds):
-			f.err = fmt.Errorf("divided: the parts of %s are not at servers", b.ds.Name())
-		case open == nil:
-			f.err = fmt.Errorf("divided: the parts of %s are at %s, which this program cannot reach; add\n\timport _ \"github.com/graphnb/graphnb/gnb/remote\"", b.ds.Name(), b.ds.Meta.Parts.Servers)
-		default:
-			if f.err = CheckServers(b.ds); f.err != nil {
-				return
-			}
-			f.answers = make([]farAnswers, len(b.parts))
-			f.ctx, f.end = context.WithCancel(context.Background())
-			f.to, f.err = (*open)(f.ctx, b.ds.Meta.Parts.Servers)
-		}
+		f.answers = make([]farAnswers, len(b.parts))
+		f.ctx, f.end = context.WithCancel(context.Background())
+		f.to, f.err = reach(f.ctx, b.ds)
 	})
 	return f.ctx, f.to, f.err
+}
+
+// reach connects to the servers that have the parts of a dataset.
+func reach(ctx context.Context, ds *dataset.Dataset) (Far, error) {
+	open := openFar.Load()
+	switch {
+	case !IsFar(ds):
+		return nil, fmt.Errorf("divided: the parts of %s are not at servers", ds.Name())
+	case open == nil:
+		return nil, fmt.Errorf("divided: the parts of %s are at %s, which this program cannot reach; add\n\timport _ \"github.com/graphnb/graphnb/gnb/remote\"", ds.Name(), ds.Meta.Parts.Servers)
+	}
+	if err := CheckServers(ds); err != nil {
+		return nil, err
+	}
+	return (*open)(ctx, ds.Meta.Parts.Servers)
 }
 
 // closeFar ends requests in progress and closes the connection.
@@ -233,6 +239,11 @@ func (b *Book) inEdges(own []int32) (func(k int) sample.Row, error) {
 	if err != nil {
 		return nil, err
 	}
+	return inEdgesBy(s, own)
+}
+
+// inEdgesBy returns the in-edges of each of the nodes own by a sampler that takes all.
+func inEdgesBy(s *sample.Divided, own []int32) (func(k int) sample.Row, error) {
 	batch, err := s.Sample(0, 0, sample.Seeds{IDs: own})
 	if err != nil {
 		return nil, err

@@ -106,6 +106,7 @@ func EdgesOneWidth(ds *dataset.Dataset) (*dataset.Dataset, error) {
 		return nil, fmt.Errorf("%w; give the relations edge features of fewer columns", err)
 	}
 	r := ds.WithGraph(ds.Graph.WithEdgeData(x.OneWidth(), ds.Graph.EdgeTimes))
+	r.Events, r.Meta.NumEvents = ds.Events, ds.Meta.NumEvents // the edges stay where they are
 	r.ComputedFrom(ds)
 	return r, nil
 }

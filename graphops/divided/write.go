@@ -7,11 +7,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/graphops/dataset"
-	"github.com/graphnb/graphnb/graphops/dataset/notice"
 	"github.com/graphnb/graphnb/internal/atomicfile"
 	"github.com/graphnb/graphnb/internal/mapped"
 )
@@ -30,7 +33,7 @@ type Options struct {
 // Write divides ds into a directory of parts: of is the part of each node, from 0 to parts-1. The
 // directory appears complete or not at all. Nothing is left when ctx ends.
 //
-// A dataset of events loses those as such, which a notice in the metadata says: the edges keep their times.
+// Events stay those of the whole dataset: their list is beside the parts, with positions in the whole graph.
 //
 // It checks the dataset first ([dataset.Dataset.CheckOnce]). Memory: some dozen bytes per node, and the sparse features of one
 // part at a time. Dense features, and edges with all that they have, pass in pieces of 16 MiB, however large a part is.
@@ -52,13 +55,10 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 	case parts < 1 || len(of) != ds.Nodes():
 		return fail(fmt.Errorf("%d parts and the parts of %d nodes, for %d nodes", parts, len(of), ds.Nodes()))
 	}
+	from := ds
 	ds, _, err := ds.WithoutZeroWeights()
 	if err != nil {
 		return fail(err)
-	}
-	if n := int64(len(ds.Events)); n > 0 {
-		ds = ds.WithoutEvents()
-		ds.Meta.Notices = append(slices.Clone(ds.Meta.Notices), notice.Notice{Kind: notice.Dropped, Where: ds.Name(), What: "events are not kept as such in parts: their edges and times are, and the order of events at one time is not", Count: n})
 	}
 	if err := ds.CheckOnce(ctx, dataset.CheckOnceOptions{}); err != nil {
 		return fail(err)
@@ -68,7 +68,7 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 		return fail(err)
 	}
 	err = mapped.Guard(func() error {
-		w := writer{ctx: ctx, of: of, o: o}
+		w := writer{ctx: ctx, of: of, o: o, from: from}
 		described := *ds // with what the types have
 		described.Describe()
 		one, err := Whole(ds)
@@ -93,6 +93,8 @@ type writer struct {
 	ctx context.Context
 	ds  *dataset.Dataset // all nodes have features of one width
 	o   Options
+
+	from *dataset.Dataset // whose files of names are kept
 
 	types     []dataset.NodeType // with the features of the dataset's types
 	relations []graphops.Relation
@@ -142,13 +144,16 @@ func (w *writer) write(dir string, digests dataset.Digests) error {
 		}
 		info.Sums = append(info.Sums, sum)
 	}
+	if err := w.names(dir); err != nil {
+		return err
+	}
 	if w.o.More != nil {
 		if err := w.o.More(dir); err != nil {
 			return err
 		}
 	}
 	top := &dataset.Dataset{
-		Graph: w.ds.Graph, Splits: w.ds.Splits, Meta: w.ds.Meta,
+		Graph: w.ds.Graph, Splits: w.ds.Splits, Events: w.ds.Events, Meta: w.ds.Meta,
 		Arrays: map[string]dataset.Array{
 			arrayParts: {I32: w.of}, arrayRows: {I32: w.rows},
 			arrayInDegrees: {I32: w.ds.Graph.InDegrees()}, arrayOutDegrees: {I32: w.ds.Graph.OutDegrees()},
@@ -165,6 +170,33 @@ func (w *writer) write(dir string, digests dataset.Digests) error {
 		top.Graph = nil
 	}
 	return dataset.WriteWith(w.ctx, dir, top, dataset.WriteOptions{Checked: true, Inside: true, Progress: w.progress()})
+}
+
+// names copies the original ids of the nodes, if the dataset has them.
+func (w *writer) names(dir string) error {
+	types := []graphops.NodeType{{}}
+	if s := w.from.Schema(); s != nil {
+		types = s.Nodes
+	}
+	for _, t := range types {
+		file := dataset.NamesFile(t.Name)
+		in, err := w.from.OpenFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		out, err := os.Create(filepath.Join(dir, file))
+		if err == nil {
+			_, err = io.Copy(out, in)
+			err = errors.Join(err, out.Close())
+		}
+		if err = errors.Join(err, in.Close()); err != nil {
+			return fmt.Errorf("copying %s: %w", file, err)
+		}
+	}
+	return nil
 }
 
 // divisionOf identifies the division of a dataset with the digest whole.
@@ -244,7 +276,7 @@ func (w *writer) part(dir string, i int, local []int32) (sum string, err error) 
 		Splits: map[string][]int32{}, Meta: w.ds.Meta,
 		Arrays: map[string]dataset.Array{arrayNodes: {I32: slices.Concat(own, halo, []int32{})}, arrayFirstEdge: {I64: first}},
 	}
-	ds.Meta.NodeTypes, ds.Meta.Relations = nil, nil
+	ds.Meta.NodeTypes, ds.Meta.Relations, ds.Meta.NumEvents = nil, nil, 0
 	ds.Meta.Part, ds.Meta.Undirected, ds.Meta.KnownAccuracies = &dataset.PartOf{Index: i, Own: len(own), Division: w.division}, false, nil
 	if own == nil {
 		own = []int32{}

@@ -101,6 +101,7 @@ const (
 	LoopedArray = "looped" // float32, the weight of all in-edges with one self-loop; by part (OfPart)
 	LoopsArray  = "loops"  // float32, the weight of the self-loop, NaN if there is none; by part (OfPart)
 	SplitArray  = "split_" // int32
+	EventsArray = "events" // int64, positions of edges in the order of events
 )
 
 // EdgeArrays are the names of the arrays of what each edge has.
