@@ -52,6 +52,7 @@ func rounds(n int) *dataset.Dataset {
 
 // cellOptions are the options of the cell "events".
 type cellOptions struct {
+	Data                           string // "" for rounds
 	Dir, Resume, Model             string
 	Workers, VirtualRanks, Threads int
 	Kill                           int64 // the step after which the workers are killed
@@ -84,7 +85,14 @@ func runCell(raw []byte) error {
 			}
 		}
 	}
-	_, err := events.Train(context.Background(), rounds(1000), o)
+	ds := rounds(1000)
+	if c.Data != "" {
+		var err error
+		if ds, err = dataset.Open(c.Data); err != nil {
+			return err
+		}
+	}
+	_, err := events.Train(context.Background(), ds, o)
 	return err
 }
 

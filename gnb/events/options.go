@@ -126,7 +126,11 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
 		return err
 	}
-	s, err := newStream(ds, o)
+	whole, err := withEdges(ctx, ds)
+	if err != nil {
+		return err
+	}
+	s, err := newStream(whole, o)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/graphnb/graphnb/gnb/internal/getdata"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/internal/saving"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
@@ -169,14 +169,23 @@ func open(ctx context.Context, run *runs.Run, ds *dataset.Dataset, o PredictOpti
 	if err != nil {
 		return nil, err
 	}
-	if err := getdata.Opened(ctx, ds, true); err != nil {
+	if ds, err = feed.OneWidth(ctx, ds, true); err != nil { // as it was trained
 		return nil, err
 	}
-	s, err := newStream(ds, &had)
+	whole, err := withEdges(ctx, ds)
 	if err != nil {
 		return nil, err
 	}
-	m := had.model(s, ds.Features, run.Config.Nodes)
+	s, err := newStream(whole, &had)
+	if err != nil {
+		return nil, err
+	}
+	had.Threads = o.Threads
+	x, err := had.nodeFeatures(ctx, ds)
+	if err != nil {
+		return nil, err
+	}
+	m := had.model(s, x, run.Config.Nodes)
 	if err := loadWeights(run, m, o.Final, ds.Name()); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"iter"
@@ -60,18 +61,26 @@ type trainer struct {
 }
 
 func start(w *gnb.Worker, o Options) (gnb.Task, error) {
-	s, err := newStream(w.Dataset(), &o)
+	ds, err := withEdges(context.Background(), w.Dataset())
+	if err != nil {
+		return nil, err
+	}
+	s, err := newStream(ds, &o)
 	if err != nil {
 		return nil, err
 	}
 	t := &trainer{w: w, o: o, s: s}
-	if t.audit, err = newAuditor(w.Dataset().Graph, s); err != nil {
+	if t.audit, err = newAuditor(ds.Graph, s); err != nil {
+		return nil, err
+	}
+	x, err := o.nodeFeatures(context.Background(), w.Dataset())
+	if err != nil {
 		return nil, err
 	}
 	t.draws = temporal.NewDrawer(s.Events, temporal.DrawOptions{Count: o.Negatives, History: o.History, Strict: true})
 	w.Keep("proof", &t.audit.Proof)
 	w.Keep("taken", &t.taken)
-	t.model = o.model(s, w.Dataset().Features, s.Nodes)
+	t.model = o.model(s, x, s.Nodes)
 	for _, split := range []string{"train", "val", "test"} {
 		if n := s.sameTime(split); n > 0 {
 			lo, hi := s.part(split)

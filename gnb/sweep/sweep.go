@@ -407,7 +407,7 @@ func newSweep(ds *gnb.Dataset, of trained, f func(*Trial) gnb.TrainOptions, o Op
 	switch {
 	case ds == nil:
 		return nil, errors.New("sweep: Run needs a dataset; get one from gnb.Load")
-	case ds.Graph == nil:
+	case ds.Graph == nil && ds.Meta.Parts == nil:
 		return nil, errors.New("sweep: " + ds.WhyNoGraph())
 	case f == nil:
 		return nil, errors.New("sweep: Run needs a function that makes a trial's options")

@@ -68,8 +68,8 @@ func New(nodes int, src, dst []int32, time []int64) (*Events, error) {
 func Of(ds *dataset.Dataset) (*Events, error) {
 	g := ds.Graph
 	switch {
-	case g == nil || ds.Meta.Parts != nil:
-		return nil, fmt.Errorf("temporal: the events of %s are in parts or at servers; take the undivided dataset", ds.Name())
+	case g == nil:
+		return nil, fmt.Errorf("temporal: the edges of %s are in parts or at servers; get them first (divided.WithEdges), or take the undivided dataset", ds.Name())
 	case g.EdgeTimes == nil:
 		return nil, fmt.Errorf("temporal: the edges of %s have no times, so they are no events; convert the data with its column of times", ds.Name())
 	case ds.Events != nil:

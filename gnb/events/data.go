@@ -1,0 +1,53 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/divided"
+	"github.com/graphnb/graphnb/internal/machine"
+)
+
+// withEdges returns a dataset with all edges: a stream is every event, in each process.
+func withEdges(ctx context.Context, ds *dataset.Dataset) (*dataset.Dataset, error) {
+	whole, err := divided.WithEdges(ctx, ds)
+	if err != nil {
+		return nil, fmt.Errorf("events: each worker needs the events of all nodes: %w", err)
+	}
+	return whole, nil
+}
+
+// nodeFeatures returns the features of all nodes, those in parts or at servers in memory; nil if a dataset has no dense ones, or the model reads
+// none.
+func (o *Options) nodeFeatures(ctx context.Context, ds *dataset.Dataset) (x *dataset.Matrix, err error) {
+	switch {
+	case o.Model == "counts" || o.Model == "walks":
+		return nil, nil
+	case !divided.Is(ds):
+		return ds.Features, nil
+	case ds.FeatureDim() == 0 || ds.Meta.FeatureFormat != "":
+		return nil, nil
+	}
+	fail := func(err error) (*dataset.Matrix, error) {
+		return nil, fmt.Errorf("events: the model %s reads the features of all nodes: %w", o.Model, err)
+	}
+	if err := machine.Room(fmt.Sprintf("%d features of each of %d nodes", ds.FeatureDim(), ds.Nodes()), 4*float64(ds.FeatureDim())*float64(ds.Nodes())); err != nil {
+		return fail(err)
+	}
+	book, err := divided.Of(ds)
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { err = errors.Join(err, book.CloseParts()) }()
+	x, _, missing, err := new(feed.Memory).RowsOf(ctx, book, feed.Numbers(ds.Nodes()), o.Threads)
+	if err == nil && len(missing) > 0 {
+		_, err = book.Part(book.PartOf(int32(missing[0])))
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return x, nil
+}
