@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/temporal"
 	"github.com/graphnb/graphnb/internal/parallel"
@@ -50,7 +51,7 @@ func (o *Options) decays() []float64 {
 	return []float64{o.TimeScale / 16, o.TimeScale, 16 * o.TimeScale}
 }
 
-func newCounts(s *stream, o *Options) *counts {
+func newCounts(s *stream, _ *dataset.Matrix, _ int, o *Options) model {
 	m := &counts{s: s, decays: o.decays(), dropout: o.Dropout}
 	m.meetings.New = func() any { return &meeting{of: make([]int32, s.Nodes)} }
 	cols := pairCols + 2*nodeCols

@@ -3,6 +3,7 @@ package events_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -187,6 +188,87 @@ func TestPlantedRounds(t *testing.T) {
 			if n != 300 || math.Abs(sum/float64(n)-got) > 1e-9 {
 				t.Errorf("%s: the parts have %d events with an MRR of %.4f; want 300, and %.4f: %+v", model, n, sum/float64(n), got, b)
 			}
+		}
+	}
+}
+
+// Features that tell the answer are said, by the column's name. Features that are fitted to events after the training are refused, unless
+// they are fitted to all on purpose, which is said; models that read no features do not care.
+func TestLabelInFeatures(t *testing.T) {
+	train := func(model string, fitted, until int64, tell bool) (string, error) {
+		ds := rounds(1000)
+		if tell { // each event has the next destination of its source
+			random := rand.New(rand.NewPCG(1, 2))
+			src, dst, x := make([]int32, 1000), make([]int32, 1000), make([]float32, 1000)
+			at, next := make([]int64, 1000), map[int32]float32{}
+			for i := len(src) - 1; i >= 0; i-- {
+				src[i], dst[i], at[i] = random.Int32N(20), 20+random.Int32N(10), int64(50*i)
+				x[i], next[src[i]] = next[src[i]], float32(dst[i])
+			}
+			g, err := graphops.FromEdgesWith(30, src, dst, graphops.EdgeData{Times: at, Features: &graphops.EdgeFeatures{Cols: 1, F32: x}}, graphops.BuildOptions{KeepDuplicates: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ds = &dataset.Dataset{Graph: g, Meta: dataset.Metadata{Name: "rounds"}}
+			ds.Meta.EdgeFeatureNames = []string{"went to"}
+		}
+		if fitted != 0 {
+			ds.Meta.FeaturesUntil = &fitted
+		}
+		o := events.Options{Model: model, Hidden: 8}
+		if until > 0 {
+			o.Until = []int64{until, 40000}
+		}
+		o.Batch, o.Epochs, o.Eval, o.Quiet, o.RunDir = 100, 1, "none", true, filepath.Join(t.TempDir(), "run")
+		said := ""
+		o.Events = func(e runs.Event) {
+			if e.Kind == runs.KindPrint {
+				said += e.Text + "\n"
+			}
+		}
+		_, err := events.Train(context.Background(), ds, o)
+		return said, err
+	}
+	for _, c := range []struct {
+		name          string
+		model         string
+		fitted, until int64
+		tell          bool
+		says, fails   string
+	}{
+		{name: "a clean column", model: "tgn", fitted: 34900},
+		{name: "a column tells the next destination", model: "tgn", tell: true, says: `the column "went to" of events tells the destination of the source's next event`},
+		{name: "no features are read", model: "counts", tell: true},
+		{name: "fitted beyond the training", model: "tgn", fitted: 34900, until: 20000, fails: "events: an answer would rest on the future: the features of events of rounds are fitted to the events up to time 34900, and training ends at time 20000; convert the data with --fit 20000, or train until 34900 (Until, --until)"},
+		{name: "fitted beyond, and not read", model: "counts", fitted: 34900, until: 20000},
+		{name: "fitted until the training's end", model: "tgn", fitted: 20000, until: 20000},
+		{name: "fitted to all events", model: "tgn", fitted: 49900, says: "the features of events are fitted to all events, also those of validation and test"},
+	} {
+		said, err := train(c.model, c.fitted, c.until, c.tell)
+		switch {
+		case c.fails != "":
+			if err == nil || err.Error() != c.fails || !errors.Is(err, events.ErrLeak) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case !strings.Contains(said, c.says) || c.says == "" && (strings.Contains(said, "the column") || strings.Contains(said, "fitted")):
+			t.Errorf("%s: the run says %s", c.name, said)
+		}
+	}
+}
+
+// An option that the model does not read is refused by its name, with the models that read it.
+func TestOptionsOfOtherModels(t *testing.T) {
+	for want, o := range map[string]events.Options{
+		"events: Hops is an option of the model walks, and Model is counts; leave it out": {Hops: 2},
+		"events: Heads is an option of the":                                               {Model: "walks", Heads: 2},
+		"events: WalkDim is an option of the model walks, and Model is tgn; leave it out": {Model: "tgn", WalkDim: 16},
+		`events: there is no model "jodie"; choose counts, walks, tgn`:                    {Model: "jodie"},
+	} {
+		o.Quiet = true
+		if _, err := events.Train(context.Background(), rounds(1000), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
+	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
 // Options configure [Train]. The zero value trains a perceptron on counts.
@@ -60,15 +62,70 @@ type Options struct {
 // manyNegatives is the most negatives of an evaluation unless their number is given.
 const manyNegatives = 50e6
 
-// modelNames are the models of Options.Model.
-var modelNames = []string{"counts", "walks", "tgn"}
+// kind is a model of Options.Model: its defaults, and what it reads.
+type kind struct {
+	name              string
+	lr                float64
+	hidden, negatives int
+	loss              string
+	timeScale         float64 // 0: the mean time between two events of a node
+	features          bool    // it reads features of events and of nodes
+	options           []string
+	make              func(s *stream, x *dataset.Matrix, trained int, o *Options) model
+}
+
+// kinds are the models; the first is the default.
+var kinds = []kind{
+	{name: "counts", lr: 0.001, hidden: 64, negatives: 10, loss: "softmax", make: newCounts},
+	{name: "walks", lr: 0.001, hidden: 64, negatives: 10, loss: "softmax", options: []string{"Hops", "WalkDim"}, make: newCounts},
+	{
+		name: "tgn", lr: 0.0001, hidden: 100, negatives: 1, loss: "bce", features: true, options: []string{"Neighbors", "Heads", "TimeDim"}, make: newTGN,
+		timeScale: 1, // as PyG's; spans in mean gaps fit the times of training too well
+	},
+}
+
+// kindOf returns the model of a name.
+func kindOf(name string) (kind, error) {
+	var names []string
+	for _, k := range kinds {
+		if k.name == cmp.Or(name, kinds[0].name) {
+			return k, nil
+		}
+		names = append(names, k.name)
+	}
+	return kind{}, fmt.Errorf("events: there is no model %q; choose %s", name, strings.Join(names, ", "))
+}
 
 // defaultLR is what LR 0 means for a model.
 func defaultLR(model string) float64 {
-	if model == "tgn" {
-		return 0.0001
+	k, err := kindOf(model)
+	if err != nil {
+		return 0.001
 	}
-	return 0.001
+	return k.lr
+}
+
+// ofModels are the options that some models read, and others do not.
+func (o *Options) ofModels() map[string]*int {
+	return map[string]*int{"Neighbors": &o.Neighbors, "Heads": &o.Heads, "TimeDim": &o.TimeDim, "Hops": &o.Hops, "WalkDim": &o.WalkDim}
+}
+
+// checkModel returns an error if an option is set that the model does not read.
+func (o *Options) checkModel(k kind) error {
+	all := o.ofModels()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if *all[name] == 0 || slices.Contains(k.options, name) {
+			continue
+		}
+		var of []string
+		for _, other := range kinds {
+			if slices.Contains(other.options, name) {
+				of = append(of, other.name)
+			}
+		}
+		return fmt.Errorf("events: %s is an option of the %s %s, and Model is %s; leave it out", name, map[bool]string{true: "model", false: "models"}[len(of) == 1], strings.Join(of, ", "), k.name)
+	}
+	return nil
 }
 
 // complete checks the options, and fills in their defaults.
@@ -92,32 +149,24 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 		return errors.New("events: BatchPerWorker is set, but the events of a step are those that do not see each other, whatever the number of workers; set Batch")
 	}
 	o.Device = "cpu"
-	for _, of := range []struct {
-		model, names string
-		given        bool
-	}{{"tgn", "Neighbors, Heads and TimeDim", o.Neighbors+o.Heads+o.TimeDim > 0}, {"walks", "Hops and WalkDim", o.Hops+o.WalkDim > 0}} {
-		if model := cmp.Or(o.Model, modelNames[0]); of.given && model != of.model {
-			return fmt.Errorf("events: %s are options of the model %s, and Model is %s; leave them out", of.names, of.model, model)
+	k, err := kindOf(o.Model)
+	if err != nil {
+		return err
+	}
+	if err := o.checkModel(k); err != nil {
+		return err
+	}
+	o.Model = k.name
+	o.Hidden, o.Negatives, o.Loss, o.Metric = cmp.Or(o.Hidden, k.hidden), cmp.Or(o.Negatives, k.negatives), cmp.Or(o.Loss, k.loss), cmp.Or(o.Metric, "mrr")
+	for name, value := range o.ofModels() {
+		if slices.Contains(k.options, name) {
+			*value = cmp.Or(*value, map[string]int{"Neighbors": 10, "Heads": 2, "TimeDim": o.Hidden, "Hops": 2}[name]) // WalkDim follows
 		}
 	}
-	o.Model = cmp.Or(o.Model, "counts")
-	negatives, loss, hidden := 10, "softmax", 64
-	if o.Model == "tgn" {
-		negatives, loss, hidden = 1, "bce", 100
-	}
-	o.Hidden, o.Negatives, o.Loss, o.Metric = cmp.Or(o.Hidden, hidden), cmp.Or(o.Negatives, negatives), cmp.Or(o.Loss, loss), cmp.Or(o.Metric, "mrr")
-	switch o.Model {
-	case "tgn":
-		o.Neighbors, o.Heads, o.TimeDim = cmp.Or(o.Neighbors, 10), cmp.Or(o.Heads, 2), cmp.Or(o.TimeDim, o.Hidden)
-	case "walks":
-		o.Hops = cmp.Or(o.Hops, 2)
-	}
 	switch {
-	case !slices.Contains(modelNames, o.Model):
-		return fmt.Errorf("events: there is no model %q; choose %s", o.Model, strings.Join(modelNames, ", "))
 	case o.Loss != "bce" && o.Loss != "softmax":
 		return fmt.Errorf("events: there is no loss %q; choose bce or softmax", o.Loss)
-	case o.Model == "tgn" && o.Hidden%o.Heads != 0:
+	case o.Heads > 0 && o.Hidden%o.Heads != 0:
 		return fmt.Errorf("events: %d heads cannot share %d columns; take a divisor", o.Heads, o.Hidden)
 	}
 	if _, err := measureOf(o.Metric); err != nil {
@@ -140,11 +189,11 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if !slices.ContainsFunc(s.Dst, func(v int32) bool { return v != s.Dst[0] }) {
 		return fmt.Errorf("events: all events of %s have the destination %d, so there is nothing to tell apart", ds.Name(), s.Dst[0])
 	}
-	o.Until = s.until
-	if o.TimeScale == 0 && o.Model == "tgn" { // as PyG's; spans in mean gaps fit the times of training too well
-		o.TimeScale = 1
+	if until := ds.Meta.FeaturesUntil; k.features && until != nil && s.cols > 0 && *until > s.until[0] && *until < s.Time[s.Len()-1] {
+		return leak("the features of events of %s are fitted to the events up to time %d, and training ends at time %d; convert the data with --fit %[3]d, or train until %[2]d (Until, --until)", ds.Name(), *until, s.until[0])
 	}
-	o.TimeScale = cmp.Or(o.TimeScale, s.gap())
+	o.Until = s.until
+	o.TimeScale = cmp.Or(o.TimeScale, k.timeScale, s.gap())
 	o.EvalNegatives = cmp.Or(o.EvalNegatives, max(1, min(1000, manyNegatives/max(1, s.Test-s.Train))))
 	if o.Model == "walks" {
 		of, err := o.walkOptions()[0].For(s.Events)

@@ -185,7 +185,10 @@ func open(ctx context.Context, run *runs.Run, ds *dataset.Dataset, o PredictOpti
 	if err != nil {
 		return nil, err
 	}
-	m := had.model(s, x, run.Config.Nodes)
+	m, err := had.model(s, x, run.Config.Nodes)
+	if err != nil {
+		return nil, err
+	}
 	if err := loadWeights(run, m, o.Final, ds.Name()); err != nil {
 		return nil, err
 	}

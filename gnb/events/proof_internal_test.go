@@ -143,13 +143,17 @@ func expect(t *testing.T, err error, want string, leaks bool) {
 // The answers about a step have the same bits whatever happens from the step on.
 func TestAnswersDoNotRestOnTheFuture(t *testing.T) {
 	const batch, at = 20, 200
-	for _, name := range modelNames {
+	for _, k := range kinds {
+		name := k.name
 		t.Run(name, func(t *testing.T) {
 			var want []float32
 			for seed := range uint64(3) {
 				s := streamOf(t, visits(400, at, seed), batch)
 				o := &Options{Model: name, Hidden: 8, TimeDim: 8, Heads: 2, Neighbors: 4, Hops: 2, WalkDim: 16, TimeScale: 600}
-				m := o.model(s, nil, s.Nodes)
+				m, err := o.model(s, nil, s.Nodes)
+				if err != nil {
+					t.Fatal(err)
+				}
 				p, err := nn.Collect(m)
 				if err != nil {
 					t.Fatal(err)

@@ -34,7 +34,7 @@ type tgn struct {
 	scale float64         // the unit of spans of time
 }
 
-func newTGN(s *stream, x *dataset.Matrix, trained int, o *Options) *tgn {
+func newTGN(s *stream, x *dataset.Matrix, trained int, o *Options) model {
 	own := 0
 	if x != nil {
 		own = x.Cols

@@ -80,24 +80,44 @@ func start(w *gnb.Worker, o Options) (gnb.Task, error) {
 	t.draws = temporal.NewDrawer(s.Events, temporal.DrawOptions{Count: o.Negatives, History: o.History, Strict: true})
 	w.Keep("proof", &t.audit.Proof)
 	w.Keep("taken", &t.taken)
-	t.model = o.model(s, x, s.Nodes)
+	if t.model, err = o.model(s, x, s.Nodes); err != nil {
+		return nil, err
+	}
 	for _, split := range []string{"train", "val", "test"} {
 		if n := s.sameTime(split); n > 0 {
 			lo, hi := s.part(split)
 			w.Printf("%d of the %d events of %s follow others of their own time in an earlier step: there the order of the data tells what was known", n, hi-lo, split)
 		}
 	}
+	if k, err := kindOf(o.Model); err == nil && k.features && w.Rank() == 0 {
+		t.sayFeatures()
+	}
 	t.net = w.NetworkOf(o.Model, nn.ModelConfig{}, t.model)
 	w.WithoutFeatures() // the model reads rows of its own
 	return t, nil
 }
 
-// model makes the model of a run's options; x has the features of nodes, nil for none, and trained is the number of nodes of the run's dataset.
-func (o *Options) model(s *stream, x *dataset.Matrix, trained int) model {
-	if o.Model == "tgn" {
-		return newTGN(s, x, trained, o)
+// sayFeatures says what features of the dataset tell that a model must not know, as far as that can be seen.
+func (t *trainer) sayFeatures() {
+	ds := t.w.Dataset()
+	if until := ds.Meta.FeaturesUntil; until != nil && t.s.cols > 0 && *until > t.o.Until[0] {
+		t.w.Printf("the features of events are fitted to all events, also those of validation and test: their means, deviations and categories are known to the model")
 	}
-	return newCounts(s, o)
+	if ds.SparseFeatures != nil || ds.NodeFeatures != nil {
+		t.w.Printf("the features of nodes are sparse, or of several types, and models of events do not read them")
+	}
+	for _, column := range temporal.Tells(ds, t.s.Events, t.s.Train) {
+		t.w.Printf("%s", column)
+	}
+}
+
+// model makes the model of a run's options; x has the features of nodes, nil for none, and trained is the number of nodes of the run's dataset.
+func (o *Options) model(s *stream, x *dataset.Matrix, trained int) (model, error) {
+	k, err := kindOf(o.Model)
+	if err != nil {
+		return nil, err
+	}
+	return k.make(s, x, trained, o), nil
 }
 
 // of implements gnb.Items.Of: it returns the questions about a share of a step.

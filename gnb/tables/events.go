@@ -167,8 +167,9 @@ func (r *Recipe) readEnds(ctx context.Context, sources []*source, missing *colum
 	return all, nil
 }
 
-// trainRows returns which rows of each table of events are of training by their times, to which features are fitted.
-func (r *Recipe) trainRows(ctx context.Context, sources []*source, missing *columns.Missing) ([]func(row int) bool, error) {
+// trainRows returns which rows of each table of events are of training by their times, to which features are fitted, and notes the last
+// of these times.
+func (r *Recipe) trainRows(ctx context.Context, sources []*source, o *Options, missing *columns.Missing) ([]func(row int) bool, error) {
 	times := make([][]int64, len(sources))
 	var all []int64
 	for i, s := range sources {
@@ -196,11 +197,24 @@ func (r *Recipe) trainRows(ctx context.Context, sources []*source, missing *colu
 		all = append(all, times[i]...)
 	}
 	slices.Sort(all)
-	split, err := temporal.SplitTimes(all, temporal.SplitOptions{})
-	if err != nil {
-		return nil, fault("features of events are fitted to the events of training: %w; or fit them to all (--fit all)", phrase.Bare(err))
+	cut, given := o.fitUntil()
+	switch {
+	case len(all) == 0:
+		return nil, nil
+	case o.fitAll():
+		cut = all[len(all)-1]
+	case given && cut < all[0]:
+		return nil, fault("features of events are to be fitted to the events until %d (Fit, --fit), and the first one is at %d; give a later time", cut, all[0])
+	case given:
+		cut = min(cut, all[len(all)-1])
+	default:
+		split, err := temporal.SplitTimes(all, temporal.SplitOptions{})
+		if err != nil {
+			return nil, fault("features of events are fitted to the events of training: %w; or fit them to all (--fit all)", phrase.Bare(err))
+		}
+		cut = all[split.Train-1]
 	}
-	cut := all[split.Train-1]
+	r.FitUntil = &cut
 	keep := make([]func(row int) bool, len(sources))
 	for i := range keep {
 		keep[i] = func(row int) bool { return times[i][row] <= cut }
@@ -339,7 +353,7 @@ func (r *Recipe) putEvents(d *dataset.Dataset, at, numbers []int64, o *Options) 
 	for i, k := range numbers {
 		d.Events[k] = at[i]
 	}
-	d.Meta.TimeUnit = r.TimeUnit
+	d.Meta.TimeUnit, d.Meta.FeaturesUntil = r.TimeUnit, r.FitUntil
 	if twice := repeated(d); twice > 0 {
 		o.say(notice.Notice{Kind: notice.Told, Where: "events", What: "events have the ends and the time of another one before them; each stays an event of its own", Count: twice, Of: int64(len(at))})
 	}
@@ -367,6 +381,25 @@ func repeated(d *dataset.Dataset) (n int64) {
 		seen[x] = struct{}{}
 	}
 	return n
+}
+
+// sayTelling names the columns of features that tell what a model of the events is asked.
+func (r *Recipe) sayTelling(d *dataset.Dataset, o *Options) error {
+	if !r.Events || o.Recipe != nil {
+		return nil
+	}
+	e, err := temporal.Of(d)
+	if err != nil {
+		return fault("%w", err)
+	}
+	split, err := temporal.SplitTimes(e.Time, temporal.SplitOptions{})
+	if err != nil { // it is said where the events are divided
+		split.Train = e.Len()
+	}
+	for _, t := range temporal.Tells(d, e, split.Train) {
+		o.say(notice.Notice{Kind: notice.Told, Where: "events", What: t.String(), Option: columns.Option(t.Column, columns.Skip) + " leaves it out"})
+	}
+	return nil
 }
 
 // splitEvents divides the events with numbers to predict by time.

@@ -403,3 +403,65 @@ func TestRealEvents(t *testing.T) {
 		t.Errorf("%v, %+v", etcd, s)
 	}
 }
+
+// The dataset and its recipe say until which event features are fitted; other events that are encoded by the recipe say so, too.
+func TestFitOfEventsIsRecorded(t *testing.T) {
+	const csv = "u,i,ts,amount\n1,2,10,4\n2,3,20,2\n3,1,30,6\n1,2,40,8\n2,1,50,10\n"
+	for fit, want := range map[string]struct {
+		until int64
+		first float32 // of the feature
+	}{"": {30, 0}, "all": {50, -2 / 2.8284271}, "20": {20, 1}, "29": {29, 1}, "999": {50, -2 / 2.8284271}} {
+		ds, _, err := events(t, csv, false, Options{Fit: fit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := make([]float32, 1)
+		ds.Graph.EdgeFeatures.CopyRow(row, ds.Events[0])
+		if at := ds.Meta.FeaturesUntil; at == nil || *at != want.until || math.Abs(float64(row[0]-want.first)) > 1e-6 {
+			t.Errorf("Fit %q: until %v, 4 becomes %v; want %+v", fit, at, row[0], want)
+		}
+		again, err := dataset.Open(ds.Dir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := again.Meta.FeaturesUntil; at == nil || *at != want.until {
+			t.Errorf("Fit %q: the directory says %v", fit, at)
+		}
+		again.Close()
+		r, err := ReadRecipe(ds.Dir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, _, err := events(t, "u,i,ts,amount\n1,2,5,4\n", false, Options{Recipe: r}); err != nil || other.Meta.FeaturesUntil == nil || *other.Meta.FeaturesUntil != want.until {
+			t.Errorf("by the recipe: %v, %v", other, err)
+		}
+	}
+	if ds, _, err := events(t, "u,i,ts\n1,2,10\n2,3,20\n3,1,30\n1,2,40\n", false, Options{}); err != nil || ds.Meta.FeaturesUntil != nil {
+		t.Errorf("events without features are fitted until %v, %v", ds.Meta.FeaturesUntil, err)
+	}
+	if _, _, err := events(t, csv, false, Options{Fit: "9"}); err == nil || !strings.Contains(err.Error(), "the first one is at 10; give a later time") {
+		t.Error(err)
+	}
+	_, f := pair(t, "id,x\n1,1\n2,2\n", "source,target\n1,2\n")
+	if _, err := Read(t.Context(), t.TempDir()+"/ds", f, Options{Fit: "20", Quiet: true}); err == nil || !strings.Contains(err.Error(), "the rows are no events") {
+		t.Error(err)
+	}
+}
+
+// A column that tells the next destination is named where events are read, with the way to leave it out.
+func TestTellingColumnOfEvents(t *testing.T) {
+	var csv strings.Builder
+	csv.WriteString("u,i,ts,next_page,amount\n")
+	page := func(i int) int { return i * i % 97 * 31 % 11 }
+	for i := range 400 {
+		fmt.Fprintf(&csv, "u%d,p%d,%d,page %d,%d.5\n", i%3, page(i), 100+i, page(i+3), i*7%13)
+	}
+	_, said, err := events(t, csv.String(), false, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := lines(said)
+	if !strings.Contains(all, `the column "next_page" of events tells the destination of the source's next event`) || !strings.Contains(all, "--kinds next_page=skip leaves it out") || strings.Contains(all, `the column "amount"`) {
+		t.Errorf("the notices are %s", all)
+	}
+}

@@ -415,7 +415,10 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	if err != nil {
 		return nil, err
 	}
+	_, given := o.fitUntil()
 	switch {
+	case given && !f.Events && o.Recipe == nil:
+		return nil, fault("Fit (--fit) is %s, which is a time, and the rows are no events; give train or all", shown(o.Fit))
 	case f.Events && f.Graphs != "":
 		return nil, fault("the tables are of events and of many graphs; a graph of events is one graph")
 	case f.Bipartite && (!f.Events || len(f.Nodes) > 0 || len(f.Edges) != 1):
@@ -508,6 +511,9 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	if err != nil {
 		return nil, err
 	}
+	if err := r.sayTelling(d, &o); err != nil {
+		return nil, err
+	}
 	if of != nil {
 		r.putGraphs(d, of, &o)
 	}
@@ -525,11 +531,11 @@ func (r *Recipe) readEdges(ctx context.Context, sources []*source, all []*nodes,
 	if o.Recipe == nil {
 		width := 0
 		var trains []func(row int) bool
-		if r.Events && !o.fitAll() && slices.ContainsFunc(r.Edges, func(t Table) bool {
+		if r.Events && slices.ContainsFunc(r.Edges, func(t Table) bool {
 			return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Kind.feature() })
 		}) {
 			var err error
-			if trains, err = r.trainRows(ctx, sources, missing); err != nil {
+			if trains, err = r.trainRows(ctx, sources, o, missing); err != nil {
 				return nil, err
 			}
 		}

@@ -47,7 +47,7 @@ type Recipe struct {
 	Missing []string `json:"missing,omitempty"`
 	// Present are words that do not mean a missing value.
 	Present []string `json:"present,omitempty"`
-	// Fit is "train" or "all": the rows that the values are fitted to.
+	// Fit is "train", "all" or a time: the rows that the values are fitted to.
 	Fit        string `json:"fit"`
 	Undirected bool   `json:"undirected,omitempty"`
 	Reverses   bool   `json:"reverses,omitempty"`
@@ -57,6 +57,8 @@ type Recipe struct {
 	Events   bool   `json:"events,omitempty"`
 	Ends     bool   `json:"ends,omitempty"`
 	TimeUnit string `json:"time_unit,omitempty"`
+	// FitUntil is the last time of the events to which features of events are fitted; nil if there are none.
+	FitUntil *int64 `json:"fit_until,omitempty"`
 	// Copies is the checksum of [CopiesFile]; "" if the dataset has no merged edges with weights or features.
 	Copies string `json:"copies,omitempty"`
 	// Sum is the checksum of the rest.

@@ -80,6 +80,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/graphnb/graphnb/graphops/dataset/notice"
@@ -213,7 +214,9 @@ type Options struct {
 	Decimal string
 	// ManyClasses allows more than 50 classes with fewer than ten labels each on average.
 	ManyClasses bool
-	// Fit says to which nodes the recipe is fitted: "train" or "all"; "" means train. Without labels and splits it is all.
+	// Fit says to which nodes the recipe is fitted: "train" or "all"; "" means train. Without labels and splits it is all. Features of
+	// events are fitted to the events until the quantile 0.7 of all times, or with "all" to all; a whole number is the last time of the events
+	// that they are fitted to. The dataset records that time ([dataset.Metadata].FeaturesUntil).
 	Fit string
 	// OneHot is the largest number of values of a category that get a feature each; 0 means 64. Hashed is the number of
 	// features of a category with more values; 0 means 128. Words is the number of features of a text; 0 means 256.
@@ -258,6 +261,12 @@ func (o *Options) words() int   { return cmp.Or(o.Words, defaultWords) }
 func (o *Options) fit() string  { return cmp.Or(o.Fit, "train") }
 func (o *Options) fitAll() bool { return o.Fit == "all" }
 
+// fitUntil returns the last time of the events that features are fitted to, if Fit says it.
+func (o *Options) fitUntil() (t int64, given bool) {
+	t, err := strconv.ParseInt(o.Fit, 10, 64)
+	return t, err == nil
+}
+
 // say passes a notice on.
 func (o *Options) say(n notice.Notice) {
 	o.said.Add(n)
@@ -273,9 +282,10 @@ func (o *Options) say(n notice.Notice) {
 
 func (o *Options) check() error {
 	const most = 1 << 20
+	_, given := o.fitUntil()
 	switch {
-	case o.Fit != "" && o.Fit != "train" && o.Fit != "all":
-		return fault("Fit is %s; it is train or all", shown(o.Fit))
+	case o.Fit != "" && o.Fit != "train" && o.Fit != "all" && !given:
+		return fault("Fit is %s; it is train, all, or for events a whole number, the last time of the events that features are fitted to", shown(o.Fit))
 	case o.Decimal != "" && o.Decimal != "," && o.Decimal != ".":
 		return fault(`Decimal (--decimal) is %s; it is "," or "."`, shown(o.Decimal))
 	case !knownUnit(o.TimeUnit):

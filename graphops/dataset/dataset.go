@@ -184,9 +184,12 @@ type Metadata struct {
 	// NumEvents is the number of events; 0: no events.npy. It is there too if servers have the edges and the list.
 	NumEvents int64 `json:"num_events,omitempty"`
 	// TimeUnit is the unit of the edges' times if they count since 1970 (UTC): s, ms, us or ns; "" if they are plain numbers.
-	TimeUnit   string `json:"time_unit,omitempty"`
-	EdgeTypes  bool   `json:"edge_types,omitempty"`  // of a part: edge_types.npy exists; the whole dataset names the types
-	MultiLabel bool   `json:"multi_label,omitempty"` // labels.npy is a matrix
+	TimeUnit string `json:"time_unit,omitempty"`
+	// FeaturesUntil is the last time of the events to which the features of edges are fitted, their means, deviations and categories; nil if
+	// they are not known to be fitted to any.
+	FeaturesUntil *int64 `json:"features_until,omitempty"`
+	EdgeTypes     bool   `json:"edge_types,omitempty"`  // of a part: edge_types.npy exists; the whole dataset names the types
+	MultiLabel    bool   `json:"multi_label,omitempty"` // labels.npy is a matrix
 	// Unlabelled says that there is no labels.npy although NumClasses is not 0: the classes have numbers and names, and the file
 	// of the nodes' classes was left out ([Dataset.WithoutAnswers]).
 	Unlabelled bool `json:"unlabelled,omitempty"`

@@ -42,7 +42,7 @@ func newTableFlags(fs *flag.FlagSet) *tableFlags {
 	fs.StringVar(&t.layouts, "date-layout", "", "how tables write dates, such as `joined=2/1/2006`")
 	fs.StringVar(&t.unit, "time-unit", "", "`unit` of edges' dates: s, ms, us or ns")
 	fs.StringVar(&t.missing, "missing", "", "further `words` that mean a missing value")
-	fs.StringVar(&t.fit, "fit", "", "`nodes` that tables' recipe is fitted to, train or all")
+	fs.StringVar(&t.fit, "fit", "", "`rows` that tables' recipe is fitted to: train, all, time")
 	fs.StringVar(&t.recipe, "recipe", "", "`dataset` whose recipe encodes the tables")
 	fs.BoolVar(&t.replace, "replace", false, "replace a dataset that was made of tables")
 	fs.BoolVar(&t.events, "events", false, "read rows as events, each an edge of its own")
