@@ -136,9 +136,7 @@ func (t *Divided) sample(b *Batch, seeds Seeds) error {
 		}
 		e := &m.hops[hop]
 		if s.c.Disjoint {
-			for d := range dst {
-				m.ids, m.trees = s.trees.rows.number(m.ids, m.trees, e.indices[e.indptr[d]:e.indptr[d+1]], m.trees[d])
-			}
+			m.ids, m.trees = s.trees.rows.number(m.ids, m.trees, e.indptr, e.indices)
 		} else {
 			m.ids = s.numbers.Number(m.ids, e.indices)
 		}

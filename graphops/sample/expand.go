@@ -20,7 +20,8 @@ const grain = 128
 // first counts the edges of each destination, the second picks and writes them, each chunk at its
 // place in the block's arrays. The third step numbers the sources in the order of edges. One worker
 // does it, because the order matters. It starts as soon as the first chunk is ready, while the
-// other workers still pick, and finds the sources still in a cache.
+// other workers still pick, and finds the sources still in a cache. In disjoint trees it follows the
+// second pass and runs in parallel too; see [treeRows].
 
 // chunk is the destinations [c·grain, (c+1)·grain).
 type chunk struct {
@@ -124,8 +125,15 @@ func (s *Sampler) expand(epoch, step, hop int, m *memory, numbers graphops.Numbe
 	}
 	s.start()
 	parallel.For(s.c.Threads, x.workers, 1, x.draw)
-	s.numberReady()
-	return firstError(x.chunks)
+	if !s.c.Disjoint {
+		s.numberReady()
+		return firstError(x.chunks)
+	}
+	if err := firstError(x.chunks); err != nil {
+		return err
+	}
+	*x.reached, *x.of = s.trees.rows.number(*x.reached, *x.of, e.indptr, e.indices)
+	return nil
 }
 
 // start makes all chunks available to the workers.
@@ -208,7 +216,7 @@ func (s *Sampler) drawChunks(worker, _ int) {
 	x := &s.x
 	w := s.takeScratch(worker)
 	for {
-		if worker == 0 {
+		if worker == 0 && !s.c.Disjoint {
 			s.numberReady()
 		}
 		c := x.take()
@@ -287,22 +295,8 @@ func (s *Sampler) numberReady() {
 		if !c.ready.Load() || c.err != nil {
 			return
 		}
-		if s.c.Disjoint {
-			s.numberTrees(x.number)
-		} else {
-			*x.reached = x.numbers.Number(*x.reached, x.e.indices[c.first:c.first+c.edges])
-		}
+		*x.reached = x.numbers.Number(*x.reached, x.e.indices[c.first:c.first+c.edges])
 		s.yield()
-	}
-}
-
-// numberTrees numbers the sources of a chunk's destinations in the tree of each.
-func (s *Sampler) numberTrees(chunk int) {
-	x := &s.x
-	lo, hi := chunk*grain, min((chunk+1)*grain, len(x.dst))
-	for d := lo; d < hi; d++ {
-		nodes := x.e.indices[x.e.indptr[d]:x.e.indptr[d+1]]
-		*x.reached, *x.of = s.trees.rows.number(*x.reached, *x.of, nodes, x.trees[d])
 	}
 }
 

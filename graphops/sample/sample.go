@@ -336,11 +336,13 @@ func (s *Sampler) seeds(m *memory, seeds Seeds) error {
 	s.trees.plant(&s.c, seeds)
 	ids := seeds.IDs
 	if s.c.Disjoint {
-		s.trees.rows.begin()
-		m.ids, m.trees = m.ids[:0], m.trees[:0]
-		rows := append(m.seedRows[:0], ids...)
-		for i := range rows {
-			m.ids, m.trees = s.trees.rows.number(m.ids, m.trees, rows[i:i+1], int32(i))
+		s.trees.rows.begin(ids, s.c.Threads, s.yield)
+		m.ids = append(m.ids[:0], ids...)
+		m.trees = m.trees[:0]
+		rows := m.seedRows[:0]
+		for i := range ids {
+			m.trees = append(m.trees, int32(i))
+			rows = append(rows, int32(i))
 		}
 		m.seedRows = rows
 		return nil

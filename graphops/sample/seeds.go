@@ -69,7 +69,7 @@ var (
 type trees struct {
 	roots []root
 	timed bool
-	rows  pairRows // of the nodes of each tree
+	rows  treeRows // of the nodes of each tree
 }
 
 // root is what the nodes of a seed's tree have in common.
@@ -123,74 +123,4 @@ func (c *Config) checkDisjoint(what, why string) error {
 		return nil
 	}
 	return fmt.Errorf("sample: %s samples no disjoint trees, and no seeds with times: %s; leave Disjoint out, or use another sampler", what, why)
-}
-
-// pairRows gives the nodes of disjoint trees their rows: (tree, node) pairs are numbered in the order in which they come.
-// It is a hash table with linear probing.
-type pairRows struct {
-	slots []pairRow
-	shift uint
-	base  uint32 // rows of this batch are above it
-	used  int
-}
-
-type pairRow struct {
-	tree, node int32
-	row        uint32 // base + 1 + the row; at most base: an earlier batch's
-}
-
-// begin forgets all nodes; the next row is 0.
-func (p *pairRows) begin() {
-	p.base += uint32(p.used)
-	p.used = 0
-	if p.base > 1<<31 { // a batch has fewer than 2^31 rows
-		clear(p.slots)
-		p.base = 0
-	}
-	if p.slots == nil {
-		p.alloc(1 << 12)
-	}
-}
-
-func (p *pairRows) alloc(n int) {
-	p.slots, p.shift = make([]pairRow, n), uint(64)
-	for ; n > 1; n /= 2 {
-		p.shift--
-	}
-}
-
-// at returns the place of a pair: its own, or a free one.
-func (p *pairRows) at(tree, node int32) *pairRow {
-	mask := uint(len(p.slots) - 1)
-	for i := uint((uint64(uint32(tree))<<32 | uint64(uint32(node))) * 0x9E3779B97F4A7C15 >> p.shift); ; i++ {
-		if s := &p.slots[i&mask]; s.row <= p.base || s.tree == tree && s.node == node {
-			return s
-		}
-	}
-}
-
-// number replaces each of a tree's nodes by its row, and appends those that have none yet to ids and, with their tree, to of.
-func (p *pairRows) number(ids, of, nodes []int32, tree int32) (_, _ []int32) {
-	for i, v := range nodes {
-		s := p.at(tree, v)
-		if s.row <= p.base {
-			if 2*(p.used+1) > len(p.slots) {
-				p.grow(ids, of)
-				s = p.at(tree, v)
-			}
-			p.used++
-			*s = pairRow{tree, v, p.base + uint32(p.used)}
-			ids, of = append(ids, v), append(of, tree)
-		}
-		nodes[i] = int32(s.row - p.base - 1)
-	}
-	return ids, of
-}
-
-// grow doubles the table of a batch with these rows.
-func (p *pairRows) grow(ids, of []int32) {
-	p.alloc(2 * len(p.slots))
-	for row, v := range ids {
-		*p.at(of[row], v) = pairRow{of[row], v, p.base + 1 + uint32(row)}
-	}
 }
