@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/graphnb/graphnb/gnb"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/graphops/pairs"
 	"github.com/graphnb/graphnb/internal/mapped"
 )
@@ -22,7 +23,7 @@ func (o *recorded) checkAsOf(ds *gnb.Dataset) error {
 	case !ds.HasEdgeTimes():
 		return noTimesFor(ds)
 	case ds.Graph == nil || o.Topology == "divided":
-		return errAsOfDivided
+		return errAsOfDivided(ds)
 	case o.FullGraph || o.KnownMessages || o.Disjoint != 0:
 		return errors.New("links: with AsOf, the messages of each edge are all earlier edges; leave FullGraph, KnownMessages and Disjoint out")
 	case topOf(o.Metric) > 0:
@@ -33,10 +34,11 @@ func (o *recorded) checkAsOf(ds *gnb.Dataset) error {
 	return nil
 }
 
-var (
-	errAsOfDivided = errors.New("links: AsOf needs the whole graph with its edge times on each machine; leave Topology out, or take the undivided dataset")
-	errAsOfTop     = errors.New("links: recommendations rank all nodes by one embedding each, and with AsOf a node has one for each time; choose auc, ap, mrr or hits_K")
-)
+var errAsOfTop = errors.New("links: recommendations rank all nodes by one embedding each, and with AsOf a node has one for each time; choose auc, ap, mrr or hits_K")
+
+func errAsOfDivided(ds *gnb.Dataset) error {
+	return fmt.Errorf("links: AsOf needs the whole graph of %s with its edge times on each machine; %s", ds.Name(), feed.WithTopology(ds))
+}
 
 func noTimesFor(ds *gnb.Dataset) error {
 	return fmt.Errorf("links: AsOf sees each edge as of its own time, and the edges of %s have none; convert the dataset with --edge-times, or leave AsOf (--as-of) out", ds.Name())
@@ -52,7 +54,7 @@ func (l *Loader) useTimes(divided bool) (err error) {
 	_, _, byTime := s.Cut()
 	switch {
 	case divided || s.Divided != nil:
-		return errAsOfDivided
+		return errAsOfDivided(l.w.Dataset())
 	case s.All.EdgeTimes == nil:
 		return noTimesFor(l.w.Dataset())
 	case !byTime:

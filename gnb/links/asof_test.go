@@ -10,7 +10,12 @@ import (
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/links"
+	"github.com/graphnb/graphnb/gnb/serve"
+	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/graphops/sample"
+	"github.com/graphnb/graphnb/internal/envknob"
+	"github.com/graphnb/graphnb/internal/testkit/dividedtest"
+	"github.com/graphnb/graphnb/internal/testkit/servetest"
 	"github.com/graphnb/graphnb/internal/testneed"
 )
 
@@ -28,7 +33,7 @@ func withTimes(ds *gnb.Dataset) *gnb.Dataset {
 }
 
 // With AsOf, links are predicted from strictly earlier edges, in training and in evaluation: every batch is proved, on any
-// number of workers with the same bits.
+// number of workers, on parts and at servers with the same bits.
 func TestAsOf(t *testing.T) {
 	testneed.NotShort(t, "it trains several times")
 	ds := withTimes(load(t, planted))
@@ -46,8 +51,15 @@ func TestAsOf(t *testing.T) {
 	var bits []byte
 	var first map[string]float64
 	digest := ""
-	for _, workers := range []int{1, 2, 4} {
-		run, err := links.Train(t.Context(), ds, options(workers))
+	t.Setenv(envknob.Home.Name, t.TempDir())
+	parts := dividedtest.Parts(t, ds, divided.Options{})
+	served := load(t, "grpc://"+servetest.Start(t, parts, serve.Options{}).Addr+"?copy=topology")
+	for _, c := range []struct {
+		ds      *gnb.Dataset
+		workers int
+	}{{ds, 1}, {ds, 2}, {ds, 4}, {parts, 1}, {parts, 2}, {served, 1}, {served, 2}} {
+		workers := c.workers
+		run, err := links.Train(t.Context(), c.ds, options(workers))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,14 +70,14 @@ func TestAsOf(t *testing.T) {
 			}
 		}
 		delete(values, "proved_edges") // of the ends that several workers have
-		if workers == 1 {
+		if bits == nil {
 			bits, first, digest = weights(t, run), values, run.Result.Text["digest"]
 			if run.Value("hidden_edges") == 0 || run.Value("proved_edges") == 0 || !strings.Contains(run.Result.Text["proof"], "no seed saw its future") {
 				t.Errorf("the proof is %q", run.Result.Text["proof"])
 			}
 		}
 		if !bytes.Equal(bits, weights(t, run)) || !maps.Equal(first, values) || run.Result.Text["digest"] != digest {
-			t.Errorf("%d workers have other weights, samples or values than one: %v, %v", workers, values, first)
+			t.Errorf("%d workers on %v have other weights, samples or values than one: %v, %v", workers, c.ds, values, first)
 		}
 	}
 	for want, change := range map[string]func(o *links.Options){
@@ -81,6 +93,14 @@ func TestAsOf(t *testing.T) {
 		}
 	}
 	o := options(1)
+	for way, apart := range map[string]*gnb.Dataset{
+		"?copy=topology":    load(t, strings.TrimSuffix(served.Meta.Parts.Servers, "?copy=topology")),
+		"with its topology": dividedtest.Parts(t, ds, divided.Options{NoTopology: true}),
+	} {
+		if _, err := links.Train(t.Context(), apart, o); err == nil || !strings.Contains(err.Error(), way) {
+			t.Errorf("%v, want the way out %q", err, way)
+		}
+	}
 	if _, err := links.Train(t.Context(), load(t, planted), o); err == nil || !strings.Contains(err.Error(), "have none; convert the dataset with --edge-times") {
 		t.Errorf("without times: %v", err)
 	}
