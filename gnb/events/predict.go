@@ -52,6 +52,7 @@ type answerer struct {
 	happened *temporal.Events
 	asOf     int64
 	threads  int
+	atOnce   int // candidates that are scored together
 }
 
 // Recommend returns the k likeliest destinations of the next event of each of some nodes; nil nodes are all that have been a source.
@@ -79,25 +80,20 @@ func Recommend(ctx context.Context, run *runs.Run, ds *dataset.Dataset, nodes []
 		return r, err
 	}
 	r = Recommendations{Top: pairs.Top{K: k}, Nodes: nodes, AsOf: a.asOf, Events: known.Len()}
-	for _, u := range nodes {
-		if err := ctx.Err(); err != nil {
-			return r, err
+	cands := func(i int) []int32 {
+		if !o.ExcludeKnown {
+			return o.Candidates
 		}
-		cands := o.Candidates
-		if o.ExcludeKnown {
-			met := map[int32]bool{}
-			for _, e := range known.EventsOf(u) {
-				met[known.Dst[e]] = met[known.Dst[e]] || known.Src[e] == u
-			}
-			cands = slices.DeleteFunc(slices.Clone(cands), func(v int32) bool { return met[v] })
+		u, met := nodes[i], map[int32]bool{}
+		for _, e := range known.EventsOf(u) {
+			met[known.Dst[e]] = met[known.Dst[e]] || known.Src[e] == u
 		}
-		scores, err := a.scores(u, cands)
-		if err != nil {
-			return r, err
-		}
+		return slices.DeleteFunc(slices.Clone(o.Candidates), func(v int32) bool { return met[v] })
+	}
+	err = a.scores(ctx, nodes, cands, func(i int, cands []int32, scores []float32) error {
 		best, ok := pairs.Best(scores, nil, k)
 		if !ok {
-			return r, fmt.Errorf("events: a score of node %d is not a number; the run has learned nothing that can be used", u)
+			return fmt.Errorf("events: a score of node %d is not a number; the run has learned nothing that can be used", nodes[i])
 		}
 		for i := range k {
 			id, score := int32(-1), float32(math.NaN())
@@ -106,8 +102,9 @@ func Recommend(ctx context.Context, run *runs.Run, ds *dataset.Dataset, nodes []
 			}
 			r.IDs, r.Scores = append(r.IDs, id), append(r.Scores, score)
 		}
-	}
-	return r, nil
+		return nil
+	})
+	return r, err
 }
 
 // Score returns the score of an event src[i] → dst[i] at the moment, for each pair: logits, the higher the likelier. See [Recommend].
@@ -128,23 +125,20 @@ func Score(ctx context.Context, run *runs.Run, ds *dataset.Dataset, src, dst []i
 		of[u] = append(of[u], i)
 	}
 	out := make([]float32, len(src))
-	for _, u := range distinct(src) {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	sources := distinct(src)
+	cands := func(i int) (list []int32) {
+		for _, at := range of[sources[i]] {
+			list = append(list, dst[at])
 		}
-		cands := make([]int32, len(of[u]))
-		for k, i := range of[u] {
-			cands[k] = dst[i]
-		}
-		scores, err := a.scores(u, cands)
-		if err != nil {
-			return nil, err
-		}
-		for k, i := range of[u] {
-			out[i] = scores[k]
-		}
+		return list
 	}
-	return out, nil
+	err = a.scores(ctx, sources, cands, func(i int, _ []int32, scores []float32) error {
+		for k, at := range of[sources[i]] {
+			out[at] = scores[k]
+		}
+		return nil
+	})
+	return out, err
 }
 
 // distinct returns the nodes of a list, ascending and each once.
@@ -196,7 +190,7 @@ func open(ctx context.Context, run *runs.Run, ds *dataset.Dataset, o PredictOpti
 	if err != nil {
 		return nil, err
 	}
-	a := &answerer{model: m, state: begun, asOf: s.Time[s.Len()-1], threads: o.Threads}
+	a := &answerer{model: m, state: begun, asOf: s.Time[s.Len()-1], threads: o.Threads, atOnce: scoresAtOnce}
 	known := s.Len()
 	if o.AsOf != nil {
 		a.asOf, known = *o.AsOf, s.Until(*o.AsOf)
@@ -242,23 +236,61 @@ func loadWeights(run *runs.Run, m model, final bool, data string) error {
 // scoresAtOnce is the number of candidates that are scored together.
 const scoresAtOnce = 1 << 18
 
-// scores returns the scores of the next event of a node to each of some candidates.
-func (a *answerer) scores(u int32, cands []int32) ([]float32, error) {
-	out := make([]float32, 0, len(cands))
+// scores gives take the scores of the next event of each of some nodes to its candidates, node after node. Nodes are asked about together,
+// so that what a candidate's score takes of the stream is computed once for many.
+func (a *answerer) scores(ctx context.Context, nodes []int32, cands func(i int) []int32, take func(i int, cands []int32, scores []float32) error) error {
 	f := nn.NewFwd(nn.Config{})
 	defer f.Close()
-	for part := range slices.Chunk(cands, scoresAtOnce) {
-		q := &questions{happened: a.happened, src: []int32{u}, times: []int64{a.asOf}, starts: []int32{0, int32(len(part))}, cands: part}
+	var (
+		q       *questions
+		waiting [][]int32 // the candidates of the nodes from number next on
+		next    int
+		scores  []float32 // of the first of them
+	)
+	reset := func() { q = &questions{happened: a.happened, starts: []int32{0}} }
+	answer := func() error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := try(func() error {
+			if len(q.src) == 0 {
+				return nil
+			}
 			f.Reset(nn.Config{Threads: a.threads})
-			scores, err := a.state.scores(f, q, a.model.view(q))
+			out, err := a.state.scores(f, q, a.model.view(q))
 			if err == nil {
-				out = append(out, scores.Data()...)
+				scores = append(scores, out.Data()...)
 			}
 			return err
 		}); err != nil {
-			return nil, fmt.Errorf("events: the scores of node %d: %w", u, err)
+			return fmt.Errorf("events: the scores of the nodes %d to %d: %w", q.src[0], q.src[len(q.src)-1], err)
+		}
+		reset()
+		for len(waiting) > 0 && len(scores) >= len(waiting[0]) {
+			n := len(waiting[0])
+			if err := take(next, waiting[0], scores[:n]); err != nil {
+				return err
+			}
+			scores, waiting, next = scores[n:], waiting[1:], next+1
+		}
+		return nil
+	}
+	reset()
+	for i, u := range nodes {
+		list := cands(i)
+		waiting = append(waiting, list)
+		for len(list) > 0 {
+			n := min(len(list), a.atOnce-len(q.cands))
+			q.src, q.times = append(q.src, u), append(q.times, a.asOf)
+			q.cands = append(q.cands, list[:n]...)
+			q.starts = append(q.starts, int32(len(q.cands)))
+			if list = list[n:]; len(q.cands) < a.atOnce {
+				continue
+			}
+			if err := answer(); err != nil {
+				return err
+			}
 		}
 	}
-	return out, nil
+	return answer()
 }
