@@ -103,7 +103,7 @@ func (a *auditor) check(q *questions, events []int32, known int) error {
 			positives = a.positives(first, last+1)
 		}
 		for _, v := range cands[1:] {
-			if slices.Contains(positives[sourceAt{u, t}], v) {
+			if _, bad := slices.BinarySearch(positives[sourceAt{u, t}], v); bad {
 				return leak("%d is a negative of event %d, although %d → %[1]d happens at its time %d", v, e, u, t)
 			}
 		}
@@ -117,7 +117,7 @@ type sourceAt struct {
 	time int64
 }
 
-// positives returns the destinations of all events at the times of the events [lo, hi), by source and time.
+// positives returns the destinations of all events at the times of the events [lo, hi), ascending, by source and time.
 func (a *auditor) positives(lo, hi int) map[sourceAt][]int32 {
 	first, last := a.g.EdgeTimes[a.at[lo]], a.g.EdgeTimes[a.at[hi-1]]
 	from := sort.Search(len(a.at), func(i int) bool { return a.g.EdgeTimes[a.at[i]] >= first })
@@ -130,6 +130,9 @@ func (a *auditor) positives(lo, hi int) map[sourceAt][]int32 {
 	for i, u := range src {
 		k := sourceAt{u, a.g.EdgeTimes[a.at[from+i]]}
 		all[k] = append(all[k], dst[i])
+	}
+	for _, ends := range all {
+		slices.Sort(ends)
 	}
 	a.ends, a.from, a.to = all, from, to
 	return all

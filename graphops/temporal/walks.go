@@ -41,7 +41,7 @@ type WalkOptions struct {
 // number of threads. They are stored as of the time T_u of the node's row, multiplied by e^(iλ(t - T_u)), and T_u follows when λ·(t - T_u) exceeds 2: so an
 // event costs one addition of a row for each hop and end, old events fade without being touched, and no factor grows with the length of the stream.
 //
-// Memory: (Hops+1)·Nodes·Dim float32. Methods may not be called at the same time.
+// Memory: (Hops+1)·Nodes·Dim float32, and (Hops-1)·Dim more for each node of the events of the last time that was seen. Methods may not be called at the same time.
 //
 // Source: X. Lu, L. Sun, T. Zhu, W. Lv, "Improving temporal link prediction via temporal walk matrix projection", NeurIPS 2024,
 // arXiv:2410.04013. The authors' code lets events of one batch not follow one another, whose rows depend on the batches.
@@ -51,14 +51,13 @@ type Walks struct {
 	h     [][]float32 // [Hops+1] rows [nodes, Dim], of the hops 0 to Hops
 	at    []int64     // [nodes] T_u; never for a node without events
 
-	// seen are the events that are in the rows, and undo the rows before those of the last time, since more of that time may follow.
-	seen  *Events
-	count int
-	undo  struct {
-		first int // the event
-		nodes []int32
-		at    []int64
-		rows  []float32
+	// seen are the events that are in the rows, and before the rows of the nodes of those of the last time as they were before that time:
+	// more events of that time may follow, which do not follow these.
+	seen   *Events
+	count  int
+	before struct {
+		slot map[int32]int32 // of a node
+		rows []float32       // [slots, Hops-1] rows, of the hops 1 to Hops-1
 	}
 	ops []walkOp
 
@@ -80,6 +79,7 @@ type walkOp struct {
 	to, from int32
 	hop      int32
 	w        float32
+	before   bool // from is a slot of before
 }
 
 // For returns the options for a stream, with the defaults filled in. It reads the numbers of nodes and events alone, and returns an error
@@ -127,6 +127,7 @@ func NewWalks(e *Events, o WalkOptions) (*Walks, error) {
 		w.h[i] = make([]float32, e.Nodes*o.Dim)
 	}
 	w.own = make([]float32, e.Nodes*o.ownCols())
+	w.before.slot = map[int32]int32{}
 	w.project()
 	w.Reset()
 	return w, nil
@@ -175,7 +176,7 @@ func (w *Walks) Reset() {
 	}
 	clear(w.known)
 	w.seen, w.count = nil, 0
-	w.undo.first, w.undo.nodes = 0, w.undo.nodes[:0]
+	w.forget()
 }
 
 // Options returns the options, with the defaults filled in.
@@ -183,7 +184,7 @@ func (w *Walks) Options() WalkOptions { return w.o }
 
 // See brings the walks to what happened: all events of a head of a stream ([Events.Head]). If it holds fewer events than the walks have
 // seen, or is another stream, they forget all and begin again.
-// Cost: 2·Hops·Dim multiplications for each new event.
+// Cost: 2·Hops·Dim multiplications for each new event, and a copy of the rows of each node of the last time.
 func (w *Walks) See(happened *Events) {
 	n := happened.Len()
 	if n < w.count || w.count > 0 && (&happened.Src[0] != &w.seen.Src[0] || &happened.Time[0] != &w.seen.Time[0]) {
@@ -193,9 +194,13 @@ func (w *Walks) See(happened *Events) {
 		panic(fmt.Sprintf("temporal: the walks of %d nodes were told of events of %d", w.nodes, happened.Nodes))
 	}
 	from := w.count
-	if from < n && from > 0 && happened.Time[from] == happened.Time[from-1] {
-		w.restore()
-		from = w.undo.first
+	if from > 0 && from < n && happened.Time[from] == happened.Time[from-1] {
+		to := from + 1
+		for to < n && happened.Time[to] == happened.Time[from] {
+			to++
+		}
+		w.latest(happened, from, to)
+		from = to
 	}
 	for from < n {
 		// Some events of a program, up to the end of those of one time.
@@ -205,21 +210,69 @@ func (w *Walks) See(happened *Events) {
 			to++
 		}
 		w.ops = w.ops[:0]
-		last := to - 1 // the first event of the last time
-		for last > from && happened.Time[last-1] == happened.Time[to-1] {
+		last := to // the first event of the last time, of which there may be more
+		for to == n && last > from && happened.Time[last-1] == happened.Time[to-1] {
 			last--
 		}
 		w.plan(happened, from, last)
-		if to == n {
-			w.run()
-			w.ops = w.ops[:0]
-			w.save(happened, last, to)
-		}
-		w.plan(happened, last, to)
 		w.run()
+		if last < to {
+			w.forget()
+			w.latest(happened, last, to)
+		}
 		from = to
 	}
 	w.seen, w.count = happened, n
+}
+
+// latest takes in the events [lo, hi), which are some of the last time. They do not follow earlier ones of that time: what they add are the rows
+// before it, which are kept.
+func (w *Walks) latest(e *Events, lo, hi int) {
+	t := e.Time[lo]
+	w.ops = w.ops[:0]
+	for i := lo; i < hi; i++ {
+		w.touch(e.Src[i], t)
+		w.touch(e.Dst[i], t)
+	}
+	w.run()
+	w.ops = w.ops[:0]
+	for hop := 1; hop <= w.o.Hops; hop++ {
+		add := func(u, v int32) {
+			op := walkOp{to: u, from: v, hop: int32(hop), w: w.weight(u, v, hop, t)}
+			if hop > 1 { // rows of no hop do not change
+				op.from, op.before = w.keep(v), true
+			}
+			w.ops = append(w.ops, op)
+		}
+		for i := lo; i < hi; i++ {
+			u, v := e.Src[i], e.Dst[i]
+			add(u, v)
+			if u != v {
+				add(v, u)
+			}
+		}
+	}
+	w.run()
+}
+
+// keep returns the slot of a node in before, whose rows it keeps unless they are there. It is called before they change.
+func (w *Walks) keep(u int32) int32 {
+	b, dim := &w.before, w.o.Dim
+	slot, ok := b.slot[u]
+	if !ok {
+		slot = int32(len(b.slot))
+		b.slot[u] = slot
+		for _, h := range w.h[1:w.o.Hops] {
+			b.rows = append(b.rows, h[int(u)*dim:int(u+1)*dim]...)
+		}
+	}
+	return slot
+}
+
+// forget empties before.
+func (w *Walks) forget() {
+	clear(w.before.slot)
+	w.before.rows = w.before.rows[:0]
 }
 
 // plan appends the operations of the events [lo, hi), which are all events of their times.
@@ -237,9 +290,9 @@ func (w *Walks) plan(e *Events, lo, hi int) {
 		for hop := w.o.Hops; hop > 0; hop-- {
 			for i := lo; i < end; i++ {
 				u, v := e.Src[i], e.Dst[i]
-				w.ops = append(w.ops, walkOp{u, v, int32(hop), w.weight(u, v, hop, t)})
+				w.ops = append(w.ops, walkOp{to: u, from: v, hop: int32(hop), w: w.weight(u, v, hop, t)})
 				if u != v {
-					w.ops = append(w.ops, walkOp{v, u, int32(hop), w.weight(v, u, hop, t)})
+					w.ops = append(w.ops, walkOp{to: v, from: u, hop: int32(hop), w: w.weight(v, u, hop, t)})
 				}
 			}
 		}
@@ -255,7 +308,7 @@ func (w *Walks) touch(u int32, t int64) {
 	}
 	if lag := w.lag(u, t); lag > maxLag {
 		for hop := 1; hop <= w.o.Hops; hop++ {
-			w.ops = append(w.ops, walkOp{u, -1, int32(hop), float32(math.Exp(-float64(hop) * lag))})
+			w.ops = append(w.ops, walkOp{to: u, from: -1, hop: int32(hop), w: float32(math.Exp(-float64(hop) * lag))})
 		}
 		w.at[u] = t
 	}
@@ -291,38 +344,13 @@ func (w *Walks) run() {
 				simd.Scale(to, to, op.w)
 				continue
 			}
-			from := int(op.from) * dim
-			simd.Axpy(to, w.h[op.hop-1][from+lo:from+hi], op.w)
+			rows, from := w.h[op.hop-1], int(op.from)
+			if op.before {
+				rows, from = w.before.rows, from*(w.o.Hops-1)+int(op.hop)-2
+			}
+			simd.Axpy(to, rows[from*dim+lo:from*dim+hi], op.w)
 		}
 	})
-}
-
-// save keeps the rows of the nodes of the events [lo, hi), before them.
-func (w *Walks) save(e *Events, lo, hi int) {
-	s := &w.undo
-	s.first, s.nodes, s.at, s.rows = lo, s.nodes[:0], s.at[:0], s.rows[:0]
-	s.nodes = append(append(s.nodes, e.Src[lo:hi]...), e.Dst[lo:hi]...)
-	slices.Sort(s.nodes)
-	s.nodes = slices.Compact(s.nodes)
-	for _, u := range s.nodes {
-		s.at = append(s.at, w.at[u])
-		for _, h := range w.h[1:] {
-			s.rows = append(s.rows, h[int(u)*w.o.Dim:int(u+1)*w.o.Dim]...)
-		}
-	}
-}
-
-// restore brings back the rows that save kept.
-func (w *Walks) restore() {
-	s, dim := &w.undo, w.o.Dim
-	rows := s.rows
-	for i, u := range s.nodes {
-		w.at[u], w.known[u] = s.at[i], false
-		for _, h := range w.h[1:] {
-			copy(h[int(u)*dim:int(u+1)*dim], rows[:dim])
-			rows = rows[dim:]
-		}
-	}
 }
 
 // Cols is the number of columns of [Walks.Features].

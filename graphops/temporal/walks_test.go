@@ -159,6 +159,57 @@ func TestWalksAreFunctionsOfTheStream(t *testing.T) {
 	}
 }
 
+// Thousands of events of one time are taken in in steps of any size, with the bits of one step, and with pauses before that fade rows. A
+// step reads its own events alone: what is known of other nodes of that time stays.
+func TestWalksOfManyEventsAtOneTime(t *testing.T) {
+	t.Parallel()
+	const nodes, events = 60, 3000
+	r := rand.New(rand.NewPCG(4, 2))
+	src, dst, time := make([]int32, events), make([]int32, events), make([]int64, events)
+	for i := range src {
+		src[i], dst[i], time[i] = int32(r.IntN(nodes)), int32(r.IntN(nodes)), int64(i/700)*int64(1+i/1400*100)
+	}
+	e, err := New(nodes, src, dst, time)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []WalkOptions{{Dim: 40, Decay: 0.3}, {Dim: 40, Hops: 2}, {Dim: 40, Hops: 1, Decay: 2}, {Exact: true, Hops: 4, Decay: 0.05}} {
+		var first []float32
+		for _, step := range []int{events, 1, 7, 200, 699} {
+			w, err := NewWalks(e, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := 0; n < 2500; n += step { // within the events of a time
+				w.See(e.Head(n))
+				if n == step {
+					asked(t, w, nodes, e.Time[n-1])
+				}
+			}
+			w.See(e.Head(2500))
+			got := asked(t, w, nodes, e.Time[2499])
+			w.See(e)
+			got = append(got, asked(t, w, nodes, e.Time[events-1])...)
+			if first == nil {
+				first = got
+			}
+			expect.SameBits(t, fmt.Sprintf("%+v, steps of %d", o, step), first, got)
+		}
+	}
+	w, err := NewWalks(e, WalkOptions{Dim: 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.See(e.Head(650))
+	asked(t, w, nodes, 0)
+	w.See(e.Head(651))
+	for v := range int32(nodes) {
+		if w.known[v] == (v == src[650] || v == dst[650]) {
+			t.Errorf("after one more event, of %d and %d, what is known of node %d is %v", src[650], dst[650], v, w.known[v])
+		}
+	}
+}
+
 // Over centuries with millions of half-lives, nothing overflows or vanishes: the features are those of the last events alone.
 func TestWalksOverLongSpans(t *testing.T) {
 	t.Parallel()
