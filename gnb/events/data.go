@@ -11,9 +11,10 @@ import (
 	"github.com/graphnb/graphnb/internal/machine"
 )
 
-// withEdges returns a dataset with all edges: a stream is every event, in each process.
-func withEdges(ctx context.Context, ds *dataset.Dataset) (*dataset.Dataset, error) {
-	whole, err := divided.WithEdges(ctx, ds)
+// withEdges returns a dataset with all edges: a stream is every event, in each process. report may be nil; it is told how many edges of how
+// many have come from parts or servers.
+func withEdges(ctx context.Context, ds *dataset.Dataset, report func(done, total int64)) (*dataset.Dataset, error) {
+	whole, err := divided.WithEdges(ctx, ds, report)
 	if err != nil {
 		return nil, fmt.Errorf("events: each worker needs the events of all nodes: %w", err)
 	}

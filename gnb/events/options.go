@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
@@ -175,7 +176,9 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
 		return err
 	}
-	whole, err := withEdges(ctx, ds)
+	bar := getdata.Begin("getting the events of "+ds.Name(), 0, getdata.BarOptions{Unit: "edges", After: time.Second, Quiet: o.Quiet})
+	whole, err := withEdges(ctx, ds, bar.Set)
+	bar.Done()
 	if err != nil {
 		return err
 	}

@@ -63,11 +63,55 @@ func listed(t *testing.T, n int) *dataset.Dataset {
 	return ds
 }
 
+// typed are the events of listed between types of nodes with features of their own width; the edges that are events have two features, and
+// their reverses, of another relation, one.
+func typed(t *testing.T, n int) *dataset.Dataset {
+	t.Helper()
+	ds := listed(t, n)
+	event := map[int64]bool{}
+	for _, e := range ds.Events {
+		event[e] = true
+	}
+	g := ds.Graph
+	types, by := make([]uint16, g.NumEdges()), []*graphops.EdgeFeatures{{Cols: 2}, {Cols: 1}}
+	for e := range g.NumEdges() {
+		x := g.EdgeFeatures.F32[e]
+		if event[e] {
+			by[0].F32 = append(by[0].F32, x, x*x-1)
+			continue
+		}
+		types[e] = 1
+		by[1].F32 = append(by[1].F32, -x)
+	}
+	const people = 20
+	places := ds.Nodes() - people
+	schema := &graphops.Schema{
+		Nodes:     []graphops.NodeType{{Name: "person", Count: people}, {Name: "place", Count: places}},
+		Relations: []graphops.Relation{{Src: "person", Name: "visits", Dst: "place"}, {Src: "place", Name: "of", Dst: "person"}},
+	}
+	g, err := g.WithTypes(schema, types)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := graphops.EdgeFeaturesByRelation(g.EdgeTypes, by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide := ds.Features.F32
+	r := ds.WithGraph(g.WithEdgeData(x, g.EdgeTimes))
+	r.Events, r.Features = ds.Events, nil
+	r.NodeFeatures = []dataset.NodeFeatures{
+		{Dense: &dataset.Matrix{Rows: people, Cols: 3, F32: wide[:3*people]}}, {Dense: &dataset.Matrix{Rows: places, Cols: 2, F32: wide[:2*places]}},
+	}
+	r.Describe()
+	return r
+}
+
 // atServers loads the address of servers with small limits, so that a request is split into many, that each have some of the parts, or all
 // of an undivided dataset.
 func atServers(t *testing.T, ds *dataset.Dataset, query string, parts ...[]int) *gnb.Dataset {
 	t.Helper()
-	limits := serve.Limits{Nodes: 20, Edges: 300, Bytes: 300}
+	limits := serve.Limits{Nodes: 20, Edges: 300, Bytes: 2000}
 	var hosts []string
 	if parts == nil {
 		parts = [][]int{nil}
@@ -102,52 +146,68 @@ func TestInPartsAndAtServers(t *testing.T) {
 	whole, apart := divide(t, ds, divided.Options{}), divide(t, ds, divided.Options{NoTopology: true})
 	some := [][]int{{0, 1, 2, 5}, {3, 4, 6, 7}}
 	served, topology, ofParts := atServers(t, ds, ""), atServers(t, ds, "?copy=topology"), atServers(t, apart, "", some...)
+	cases := []onData{
+		{"parts, 1 worker", whole, 1, 0},
+		{"parts, 2 workers", whole, 2, 0},
+		{"parts, 4 workers", whole, 4, 0},
+		{"parts without the whole graph, 1 worker", apart, 1, 0},
+		{"parts without the whole graph, 4 workers", apart, 4, 0},
+		{"a server, 2 workers", served, 2, 4},
+		{"a server of the topology", topology, 1, 8},
+		{"servers of parts, 2 workers", ofParts, 2, 0},
+	}
 	for _, model := range []string{"counts", "tgn"} {
-		run := func(ds *gnb.Dataset, workers, virtual int) *runs.Run {
-			t.Helper()
-			o := events.Options{Model: model, Hidden: 8, Dropout: 0.1}
-			o.Workers, o.VirtualRanks, o.Batch, o.Epochs, o.LR, o.Seed = workers, virtual, 50, 2, 0.01, 3
-			o.Threads, o.RunDir, o.Quiet = 1, filepath.Join(t.TempDir(), "run"), true
-			r, err := events.Train(t.Context(), ds, o)
-			if err != nil {
-				t.Fatalf("%s: %v", model, err)
-			}
-			return r
+		sameOn(t, model, ds, cases)
+	}
+	ofTypes := typed(t, 500)
+	sameOn(t, "tgn", ofTypes, []onData{
+		{"typed parts", divide(t, ofTypes, divided.Options{}), 2, 0},
+		{"typed parts without the whole graph", divide(t, ofTypes, divided.Options{NoTopology: true}), 2, 0},
+		{"a server of types", atServers(t, ofTypes, ""), 2, 4},
+	})
+}
+
+// onData is a way to train.
+type onData struct {
+	name             string
+	data             *gnb.Dataset
+	workers, virtual int
+}
+
+// sameOn fails unless runs in all ways are the run on the undivided dataset.
+func sameOn(t *testing.T, model string, ds *dataset.Dataset, cases []onData) {
+	t.Helper()
+	run := func(ds *gnb.Dataset, workers, virtual int) *runs.Run {
+		t.Helper()
+		o := events.Options{Model: model, Hidden: 8, Dropout: 0.1}
+		o.Workers, o.VirtualRanks, o.Batch, o.Epochs, o.LR, o.Seed = workers, virtual, 50, 2, 0.01, 3
+		o.Threads, o.RunDir, o.Quiet = 1, filepath.Join(t.TempDir(), "run"), true
+		r, err := events.Train(t.Context(), ds, o)
+		if err != nil {
+			t.Fatalf("%s: %v", model, err)
 		}
-		want := run(ds, 1, 8)
-		if n := want.Result.Values["proved_steps"]; n != 2*7 {
-			t.Fatalf("%s: %v steps are proved, want 14", model, n)
+		return r
+	}
+	want := run(ds, 1, 8)
+	if n := want.Result.Values["proved_steps"]; n != 2*7 {
+		t.Fatalf("%s: %v steps are proved, want 14", model, n)
+	}
+	top, err := events.Recommend(t.Context(), want, ds, nil, 3, events.RecommendOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		got := run(c.data, c.workers, c.virtual)
+		runstest.Same(t, model+", "+c.name, got, want, 11)
+		if a, b := got.Config.Identity.Data, want.Config.Identity.Data; *a != *b && ds.NodeFeatures == nil { // those of types get one width for a run
+			t.Errorf("%s, %s: the data has the digests %v, want %v", model, c.name, a, b)
 		}
-		top, err := events.Recommend(t.Context(), want, ds, nil, 3, events.RecommendOptions{})
+		same, err := events.Recommend(t.Context(), want, c.data, nil, 3, events.RecommendOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range []struct {
-			name             string
-			data             *gnb.Dataset
-			workers, virtual int
-		}{
-			{"parts, 1 worker", whole, 1, 0},
-			{"parts, 2 workers", whole, 2, 0},
-			{"parts, 4 workers", whole, 4, 0},
-			{"parts without the whole graph, 1 worker", apart, 1, 0},
-			{"parts without the whole graph, 4 workers", apart, 4, 0},
-			{"a server, 2 workers", served, 2, 4},
-			{"a server of the topology", topology, 1, 8},
-			{"servers of parts, 2 workers", ofParts, 2, 0},
-		} {
-			got := run(c.data, c.workers, c.virtual)
-			runstest.Same(t, model+", "+c.name, got, want, 11)
-			if a, b := got.Config.Identity.Data, want.Config.Identity.Data; *a != *b {
-				t.Errorf("%s, %s: the data has the digests %v, want %v", model, c.name, a, b)
-			}
-			same, err := events.Recommend(t.Context(), want, c.data, nil, 3, events.RecommendOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Equal(same.Nodes, top.Nodes) || !slices.Equal(same.IDs, top.IDs) || !slices.Equal(same.Scores, top.Scores) {
-				t.Errorf("%s, %s: other recommendations", model, c.name)
-			}
+		if !slices.Equal(same.Nodes, top.Nodes) || !slices.Equal(same.IDs, top.IDs) || !slices.Equal(same.Scores, top.Scores) {
+			t.Errorf("%s, %s: other recommendations", model, c.name)
 		}
 	}
 }

@@ -166,7 +166,7 @@ func open(ctx context.Context, run *runs.Run, ds *dataset.Dataset, o PredictOpti
 	if ds, err = feed.OneWidth(ctx, ds, true); err != nil { // as it was trained
 		return nil, err
 	}
-	whole, err := withEdges(ctx, ds)
+	whole, err := withEdges(ctx, ds, nil)
 	if err != nil {
 		return nil, err
 	}

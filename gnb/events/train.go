@@ -61,7 +61,8 @@ type trainer struct {
 }
 
 func start(w *gnb.Worker, o Options) (gnb.Task, error) {
-	ds, err := withEdges(context.Background(), w.Dataset())
+	progress := w.Progress("copy events", int(w.Dataset().Edges()))
+	ds, err := withEdges(context.Background(), w.Dataset(), func(done, _ int64) { progress(int(done)) })
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func TestEventsAtServers(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%q: the digests are %+v, %v; want %+v", query, got, err, want)
 		}
-		all, err := divided.WithEdges(t.Context(), copied)
+		all, err := divided.WithEdges(t.Context(), copied, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

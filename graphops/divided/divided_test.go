@@ -88,7 +88,7 @@ func TestEventsInParts(t *testing.T) {
 		if got, err := parts.Digests(t.Context(), nil); err != nil || got != want {
 			t.Errorf("the digests are %+v, %v; want %+v", got, err, want)
 		}
-		whole, err := divided.WithEdges(t.Context(), parts)
+		whole, err := divided.WithEdges(t.Context(), parts, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestEventsInParts(t *testing.T) {
 		if err := os.RemoveAll(dataset.PartDir(dir, 2)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := divided.WithEdges(t.Context(), parts); !errors.Is(err, divided.ErrAbsent) || !strings.Contains(err.Error(), "part 2") {
+		if _, err := divided.WithEdges(t.Context(), parts, nil); !errors.Is(err, divided.ErrAbsent) || !strings.Contains(err.Error(), "part 2") {
 			t.Errorf("without part 2: %v", err)
 		}
 	}

@@ -17,25 +17,29 @@ import (
 // listed. Features and labels of nodes stay where they are. The dataset's Origin is that of ds.
 //
 // It returns an error if a part is not on this machine ([ErrAbsent]), or if the edges do not fit in memory. Memory: 8 bytes for each
-// node, 4 for each edge and the bytes of what it has, and 8 for each event at servers. Servers are asked in pieces of some MiB.
-func WithEdges(ctx context.Context, ds *dataset.Dataset) (*dataset.Dataset, error) {
+// node, 4 for each edge and the bytes of what it has, and 8 for each event at servers. Servers are asked in pieces of some MiB. report
+// may be nil; it is told how many edges of how many have come.
+func WithEdges(ctx context.Context, ds *dataset.Dataset, report func(done, total int64)) (*dataset.Dataset, error) {
 	if !Is(ds) || ds.Graph != nil {
 		return ds, nil
 	}
-	w, err := gather(ctx, ds)
+	if report == nil {
+		report = func(int64, int64) {}
+	}
+	w, err := gather(ctx, ds, report)
 	if err != nil {
 		return nil, fmt.Errorf("divided: getting all edges of %s: %w", ds.Name(), err)
 	}
 	return w, nil
 }
 
-func gather(ctx context.Context, ds *dataset.Dataset) (*dataset.Dataset, error) {
+func gather(ctx context.Context, ds *dataset.Dataset, report func(done, total int64)) (*dataset.Dataset, error) {
 	b, err := Of(ds)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = b.CloseParts() }()
-	t, err := newTogether(b)
+	t, err := newTogether(b, report)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +69,11 @@ type together struct {
 	b     *Book
 	graph *graphops.Graph
 	data  graphops.EdgeData
+
+	report func(done, total int64)
 }
 
-func newTogether(b *Book) (*together, error) {
+func newTogether(b *Book, report func(done, total int64)) (*together, error) {
 	nodes, edges, shape := b.ds.Nodes(), b.ds.Meta.NumEdges, b.ds.EdgeShape()
 	indptr := make([]int64, nodes+1)
 	for v, d := range b.InDegrees() {
@@ -82,7 +88,7 @@ func newTogether(b *Book) (*together, error) {
 	if err := machine.Room(fmt.Sprintf("the %d edges of all parts", edges), float64(edges)*float64(4+shape.Bytes())); err != nil {
 		return nil, fmt.Errorf("%w; take a machine with more memory, or a smaller dataset", err)
 	}
-	t := &together{b: b, graph: &graphops.Graph{Indptr: indptr, Indices: make([]int32, edges)}}
+	t := &together{b: b, graph: &graphops.Graph{Indptr: indptr, Indices: make([]int32, edges)}, report: report}
 	t.data.SetLen(shape, int(edges))
 	if x := t.data.Features; x != nil {
 		x.Widths = b.ds.Meta.EdgeFeatureDims
@@ -128,8 +134,11 @@ func (t *together) near(ctx context.Context) error {
 		return err
 	}
 	for v := range int32(t.b.ds.Nodes()) {
-		if err := ctx.Err(); err != nil {
-			return err
+		if v%(1<<12) == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			t.report(t.graph.Indptr[v], int64(len(t.graph.Indices)))
 		}
 		row, _ := rows.Row(v)
 		if err := t.put(v, &row); err != nil {
@@ -183,6 +192,7 @@ func (t *together) far(ctx context.Context) (events []int64, err error) {
 			}
 		}
 		lo = hi
+		t.report(indptr[lo], indptr[nodes])
 	}
 	return events, nil
 }
