@@ -1,6 +1,6 @@
-"""Trains models of events on CollegeMsg and on the changes of etcd, five seeds each (tgn three), and records MRR and the time of an epoch.
+"""Trains models of events on CollegeMsg and on the changes of etcd, five seeds each (tgn, mixer and tgat three), and records MRR and the time of an epoch.
 
-usage: python3 bench/events.py GNB [DATA/MODEL …]      DATA: collegemsg, etcd; MODEL: counts, walks, tgn (default all)
+usage: python3 bench/events.py GNB [DATA/MODEL …]      DATA: collegemsg, etcd; MODEL: counts, walks, tgn, mixer, tgat (default all)
 
 The tables come from GNB_DATA (temporal/…). The metrics are those of the test at the epoch with the best validation MRR, among the negatives
 of the Temporal Graph Benchmark. The time of an epoch is that of training alone, the median over epochs and seeds; it counts only if nothing

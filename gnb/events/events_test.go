@@ -66,7 +66,10 @@ func runCell(raw []byte) error {
 		return err
 	}
 	o := events.Options{Model: c.Model, Hidden: 8, Dropout: 0.1}
-	if c.Model == "tgn" {
+	switch c.Model {
+	case "mixer":
+		o.Neighbors, o.Window = 4, 2000
+	case "tgn", "tgat":
 		o.Neighbors = 4
 	}
 	o.Workers, o.VirtualRanks, o.Threads, o.Batch, o.Epochs, o.LR, o.Seed = c.Workers, c.VirtualRanks, c.Threads, 30, 3, 0.01, 3
@@ -101,7 +104,7 @@ func runCell(raw []byte) error {
 // metrics to the bit; so has one whose workers are killed at random steps, and which resumes each time.
 func TestKilledRunsResumeExactly(t *testing.T) {
 	testneed.NotShort(t, "it kills and resumes runs for seconds")
-	for _, model := range []string{"tgn", "walks", "counts"} {
+	for _, model := range []string{"tgn", "mixer", "tgat", "walks", "counts"} {
 		t.Run(model, func(t *testing.T) { killAndResume(t, model) })
 	}
 }
@@ -161,9 +164,9 @@ func killAndResume(t *testing.T, model string) {
 
 // A model that learns who goes where next beats memory alone, and the run says where: by time, and by how often a pair was seen.
 func TestPlantedRounds(t *testing.T) {
-	for model, want := range map[string]float64{"counts": 0.5, "walks": 0.5, "tgn": 0.3} {
+	for model, want := range map[string]float64{"counts": 0.5, "walks": 0.5, "tgn": 0.3, "mixer": 0.3, "tgat": 0.3} {
 		o := events.Options{Model: model, Hidden: 32}
-		if model == "tgn" {
+		if model != "counts" && model != "walks" {
 			o.Neighbors, o.TimeScale = 12, 1000
 		}
 		o.Batch, o.Epochs, o.LR, o.Seed, o.RunDir, o.Quiet = 20, 20, 0.01, 1, filepath.Join(t.TempDir(), "run"), true
@@ -261,10 +264,14 @@ func TestLabelInFeatures(t *testing.T) {
 // An option that the model does not read is refused by its name, with the models that read it.
 func TestOptionsOfOtherModels(t *testing.T) {
 	for want, o := range map[string]events.Options{
-		"events: Hops is an option of the model walks, and Model is counts; leave it out": {Hops: 2},
-		"events: Heads is an option of the":                                               {Model: "walks", Heads: 2},
-		"events: WalkDim is an option of the model walks, and Model is tgn; leave it out": {Model: "tgn", WalkDim: 16},
-		`events: there is no model "jodie"; choose counts, walks, tgn`:                    {Model: "jodie"},
+		"events: Hops is an option of walks, and Model is counts; leave it out":      {Hops: 2},
+		"events: Heads is an option of tgn, tgat, and Model is walks; leave it out":  {Model: "walks", Heads: 2},
+		"events: WalkDim is an option of walks, and Model is tgn; leave it out":      {Model: "tgn", WalkDim: 16},
+		"events: Heads is an option of tgn, tgat, and Model is mixer; leave it out":  {Model: "mixer", Heads: 2},
+		"events: Window is an option of mixer, and Model is tgat; leave it out":      {Model: "tgat", Window: 9},
+		"events: Layers is an option of mixer, tgat, and Model is tgn; leave it out": {Model: "tgn", Layers: 2},
+		`events: there is no model "jodie"; choose counts, walks, tgn, mixer, tgat`:  {Model: "jodie"},
+		"events: 3 heads cannot share 100 columns; take a divisor":                   {Model: "tgat", Heads: 3},
 	} {
 		o.Quiet = true
 		if _, err := events.Train(context.Background(), rounds(1000), o); err == nil || !strings.Contains(err.Error(), want) {

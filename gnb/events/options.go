@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -19,28 +18,37 @@ import (
 // Options configure [Train]. The zero value trains a perceptron on counts.
 //
 // Batch counts events, and 0 means 200: the answers of a step rest on what happened before its first event. Epochs 0 means
-// 20, LR 0 means 0.001, for tgn 0.0001. Metric chooses the best epoch: mrr, hits_1, hits_3 or hits_10; "" means mrr. Eval is full or none. Training is
+// 20, LR 0 means 0.001, for tgn, mixer and tgat 0.0001. Metric chooses the best epoch: mrr, hits_1, hits_3 or hits_10; "" means mrr. Eval is full or none. Training is
 // on CPUs only.
 type Options struct {
 	gnb.OptimizerOptions
 	gnb.EvaluationOptions
 	gnb.LaunchOptions
 	// Model is counts (a perceptron on how often and how recently both nodes had events, also with each other), walks (that, and how
-	// walks through earlier events meet, as TPNet) or tgn (a temporal graph network: learned memory and attention); "" means counts.
-	Model string `json:",omitempty" flag:"model" help:"counts, walks or tgn (default counts)"`
-	// Hidden is the width of memories and embeddings of tgn, and of the perceptron of the others; 0 means 64, for tgn 100.
-	Hidden int `json:",omitempty" flag:"hidden" help:"width of memories and layers (default 64, 100 of tgn)" least:"1"`
+	// walks through earlier events meet, as TPNet), tgn (a temporal graph network: learned memory and attention), mixer (GraphMixer: an MLP-Mixer over
+	// the last events of a node) or tgat (attention over the last events, in layers); "" means counts.
+	Model string `json:",omitempty" flag:"model" help:"counts, walks, tgn, mixer or tgat (default counts)"`
+	// Hidden is the width of memories and embeddings of tgn, mixer and tgat, and of the perceptron of the others; 0 means 100, for counts and
+	// walks 64.
+	Hidden int `json:",omitempty" flag:"hidden" help:"width of layers (default 64, networks 100)" least:"1"`
 	// TimeDim is the number of columns that encode a span of time; 0 means Hidden.
 	TimeDim int `json:",omitempty" flag:"time-dim" help:"columns that encode a span of time (default --hidden)" least:"1"`
-	// Neighbors is the number of last events of a node that tgn's attention sees; 0 means 10.
-	Neighbors int `json:",omitempty" flag:"neighbors" help:"last events of a node that attention sees (default 10)" least:"1"`
-	// Heads is the number of heads of tgn's attention, which share Hidden; 0 means 2.
-	Heads int `json:",omitempty" flag:"heads" help:"attention heads of tgn (default 2)" least:"1"`
+	// Neighbors is the number of last events of a node that tgn, mixer and tgat see; 0 means 10, for mixer 20.
+	Neighbors int `json:",omitempty" flag:"neighbors" help:"last events of a node seen (default 10, mixer 20)" least:"1"`
+	// Heads is the number of heads of the attention of tgn and tgat, which share Hidden; 0 means 2.
+	Heads int `json:",omitempty" flag:"heads" help:"attention heads of tgn and tgat (default 2)" least:"1"`
+	// Layers is the number of layers of mixer and tgat; 0 means 2. Each further layer of tgat multiplies its time by Neighbors.
+	Layers int `json:",omitempty" flag:"layers" help:"layers of mixer and tgat (default 2)" least:"1"`
+	// NodeRows is the number of columns of a row that mixer and tgat learn of each node; 0 means none, but Hidden for mixer if nodes have no
+	// features. With learned rows a model knows which node it sees; nodes that training does not have get zeros.
+	NodeRows int `json:",omitempty" flag:"node-rows" help:"learned columns per node (default mixer without features)" least:"1"`
+	// Window is how far back mixer looks for the nodes that a node had events with, in the unit of times; 0 means its last 2,000 events.
+	Window int64 `json:",omitempty" flag:"window" help:"time within which mixer averages nodes (default all)" least:"1"`
 	// Dropout is the dropout probability of attention and of the perceptron; 0 means none, and 0.1 is usual.
 	Dropout float64 `json:",omitempty" flag:"dropout" help:"dropout probability; 0.1 is usual"`
 	// TimeScale is the unit in which the model takes spans of time; 0 means the mean time between two events of a node in training, for
-	// tgn 1.
-	TimeScale float64 `json:",omitempty" flag:"time-scale" help:"unit of spans of time (default mean gap, 1 for tgn)" positive:"true"`
+	// tgn, mixer and tgat 1.
+	TimeScale float64 `json:",omitempty" flag:"time-scale" help:"unit of spans of time (default mean gap; networks 1)" positive:"true"`
 	// Until is the last time of training and that of validation; nil means the 0.70 and the 0.85 quantile of the events' times. Test has the
 	// later events. An event of the last time belongs to the split.
 	Until []int64 `json:",omitempty" flag:"until" help:"last times of training, validation (default quantiles .70, .85)"`
@@ -48,12 +56,12 @@ type Options struct {
 	Hops int `json:",omitempty" flag:"hops" help:"events of a walk, for walks (default 2)" least:"1"`
 	// WalkDim is the number of columns to which walk matrices are projected; 0 means about 10 ln of the number of events.
 	WalkDim int `json:",omitempty" flag:"walk-dim" help:"columns of a projected walk matrix (default by events)" least:"1"`
-	// Negatives is the number of negatives of each event in training; 0 means 10, for tgn 1.
-	Negatives int `json:",omitempty" flag:"negatives" help:"negatives of each event in training (default 10)" least:"1"`
+	// Negatives is the number of negatives of each event in training; 0 means 10, for tgn, mixer and tgat 1.
+	Negatives int `json:",omitempty" flag:"negatives" help:"negatives per event in training (default 10, networks 1)" least:"1"`
 	// History is the share of them that are earlier destinations of the event's source; 0 means none.
 	History float64 `json:",omitempty" flag:"history" help:"share of negatives that are the source's earlier destinations"`
-	// Loss is bce (each candidate by itself) or softmax (an event's destination among its negatives); "" means softmax, for tgn bce.
-	Loss string `json:",omitempty" flag:"loss" help:"softmax or bce (default softmax, bce for tgn)"`
+	// Loss is bce (each candidate by itself) or softmax (an event's destination among its negatives); "" means softmax, for tgn, mixer and tgat bce.
+	Loss string `json:",omitempty" flag:"loss" help:"softmax or bce (default softmax, networks bce)"`
 	// EvalNegatives is the number of negatives of each event of validation and test, which are those of the Temporal Graph Benchmark: half of
 	// them, if there are as many, are nodes that the source had events to in training; 0 means 1000, or fewer where all would be more than 50
 	// million.
@@ -69,8 +77,10 @@ type kind struct {
 	lr                float64
 	hidden, negatives int
 	loss              string
+	neighbors, layers int
 	timeScale         float64 // 0: the mean time between two events of a node
 	features          bool    // it reads features of events and of nodes
+	learnsNodes       bool    // it learns rows of nodes that have no features
 	options           []string
 	make              func(s *stream, x *dataset.Matrix, trained int, o *Options) model
 }
@@ -82,6 +92,14 @@ var kinds = []kind{
 	{
 		name: "tgn", lr: 0.0001, hidden: 100, negatives: 1, loss: "bce", features: true, options: []string{"Neighbors", "Heads", "TimeDim"}, make: newTGN,
 		timeScale: 1, // as PyG's; spans in mean gaps fit the times of training too well
+	},
+	{
+		name: "mixer", lr: 0.0001, hidden: 100, negatives: 1, loss: "bce", features: true, timeScale: 1, neighbors: 20, layers: 2, learnsNodes: true, make: newMixer,
+		options: []string{"Neighbors", "TimeDim", "Layers", "NodeRows", "Window"},
+	},
+	{
+		name: "tgat", lr: 0.0001, hidden: 100, negatives: 1, loss: "bce", features: true, timeScale: 1, layers: 2, make: newTGAT,
+		options: []string{"Neighbors", "Heads", "TimeDim", "Layers", "NodeRows"},
 	},
 }
 
@@ -106,27 +124,49 @@ func defaultLR(model string) float64 {
 	return k.lr
 }
 
-// ofModels are the options that some models read, and others do not.
-func (o *Options) ofModels() map[string]*int {
-	return map[string]*int{"Neighbors": &o.Neighbors, "Heads": &o.Heads, "TimeDim": &o.TimeDim, "Hops": &o.Hops, "WalkDim": &o.WalkDim}
-}
-
 // checkModel returns an error if an option is set that the model does not read.
 func (o *Options) checkModel(k kind) error {
-	all := o.ofModels()
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if *all[name] == 0 || slices.Contains(k.options, name) {
+	for _, of := range []struct {
+		name  string
+		given bool
+	}{
+		{"Neighbors", o.Neighbors > 0},
+		{"Heads", o.Heads > 0},
+		{"TimeDim", o.TimeDim > 0},
+		{"Layers", o.Layers > 0},
+		{"NodeRows", o.NodeRows > 0},
+		{"Window", o.Window > 0},
+		{"Hops", o.Hops > 0},
+		{"WalkDim", o.WalkDim > 0},
+	} {
+		if !of.given || slices.Contains(k.options, of.name) {
 			continue
 		}
-		var of []string
+		var read []string
 		for _, other := range kinds {
-			if slices.Contains(other.options, name) {
-				of = append(of, other.name)
+			if slices.Contains(other.options, of.name) {
+				read = append(read, other.name)
 			}
 		}
-		return fmt.Errorf("events: %s is an option of the %s %s, and Model is %s; leave it out", name, map[bool]string{true: "model", false: "models"}[len(of) == 1], strings.Join(of, ", "), k.name)
+		return fmt.Errorf("events: %s is an option of %s, and Model is %s; leave it out", of.name, strings.Join(read, ", "), k.name)
 	}
 	return nil
+}
+
+// fill fills in the defaults of the options that the model reads.
+func (o *Options) fill(k kind) {
+	o.Model = k.name
+	o.Hidden, o.Negatives, o.Loss, o.Metric = cmp.Or(o.Hidden, k.hidden), cmp.Or(o.Negatives, k.negatives), cmp.Or(o.Loss, k.loss), cmp.Or(o.Metric, "mrr")
+	for name, of := range map[string]struct {
+		option    *int
+		otherwise int
+	}{
+		"Neighbors": {&o.Neighbors, cmp.Or(k.neighbors, 10)}, "Heads": {&o.Heads, 2}, "TimeDim": {&o.TimeDim, o.Hidden}, "Layers": {&o.Layers, k.layers}, "Hops": {&o.Hops, 2},
+	} {
+		if slices.Contains(k.options, name) {
+			*of.option = cmp.Or(*of.option, of.otherwise)
+		}
+	}
 }
 
 // complete checks the options, and fills in their defaults.
@@ -134,8 +174,8 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	switch {
 	case o.Device == "cuda":
 		return errors.New(`events: Train computes on the CPU; leave Device out, or set it to "cpu"`)
-	case o.Hidden < 0 || o.TimeDim < 0 || o.Neighbors < 0 || o.Heads < 0 || o.Hops < 0 || o.WalkDim < 0 || o.Negatives < 0 || o.EvalNegatives < 0:
-		return errors.New("events: Hidden, TimeDim, Neighbors, Heads, Hops, WalkDim, Negatives and EvalNegatives cannot be negative")
+	case min(o.Hidden, o.TimeDim, o.Neighbors, o.Heads, o.Layers, o.NodeRows, o.Hops, o.WalkDim, o.Negatives, o.EvalNegatives) < 0 || o.Window < 0:
+		return errors.New("events: Hidden, TimeDim, Neighbors, Heads, Layers, NodeRows, Window, Hops, WalkDim, Negatives and EvalNegatives cannot be negative")
 	case !(o.History >= 0 && o.History <= 1):
 		return fmt.Errorf("events: History is %v; it is a share from 0 to 1", o.History)
 	case o.Accumulate > 1:
@@ -157,13 +197,7 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if err := o.checkModel(k); err != nil {
 		return err
 	}
-	o.Model = k.name
-	o.Hidden, o.Negatives, o.Loss, o.Metric = cmp.Or(o.Hidden, k.hidden), cmp.Or(o.Negatives, k.negatives), cmp.Or(o.Loss, k.loss), cmp.Or(o.Metric, "mrr")
-	for name, value := range o.ofModels() {
-		if slices.Contains(k.options, name) {
-			*value = cmp.Or(*value, map[string]int{"Neighbors": 10, "Heads": 2, "TimeDim": o.Hidden, "Hops": 2}[name]) // WalkDim follows
-		}
-	}
+	o.fill(k)
 	switch {
 	case o.Loss != "bce" && o.Loss != "softmax":
 		return fmt.Errorf("events: there is no loss %q; choose bce or softmax", o.Loss)
@@ -194,6 +228,9 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	}
 	if until := ds.Meta.FeaturesUntil; k.features && until != nil && s.cols > 0 && *until > s.until[0] && *until < s.Time[s.Len()-1] {
 		return leak("the features of events of %s are fitted to the events up to time %d, and training ends at time %d; convert the data with --fit %[3]d, or train until %[2]d (Until, --until)", ds.Name(), *until, s.until[0])
+	}
+	if k.learnsNodes && ds.Features == nil {
+		o.NodeRows = cmp.Or(o.NodeRows, o.Hidden)
 	}
 	o.Until = s.until
 	o.TimeScale = cmp.Or(o.TimeScale, k.timeScale, s.gap())

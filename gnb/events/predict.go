@@ -247,7 +247,7 @@ func (a *answerer) scores(ctx context.Context, nodes []int32, cands func(i int) 
 		next    int
 		scores  []float32 // of the first of them
 	)
-	reset := func() { q = &questions{happened: a.happened, starts: []int32{0}} }
+	reset := func() { q = &questions{happened: a.happened, now: a.asOf, starts: []int32{0}} }
 	answer := func() error {
 		if err := ctx.Err(); err != nil {
 			return err

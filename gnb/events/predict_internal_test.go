@@ -11,12 +11,15 @@ import (
 // Nodes that are asked about together, in questions of any size, have the scores that each has alone: in the order of its candidates, also none
 // and repeated ones.
 func TestScoresTogetherAreThoseAlone(t *testing.T) {
-	for _, name := range modelNames {
-		t.Run(name, func(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
 			const known = 200
 			s := streamOf(t, visits(400, known, 1), 20)
-			o := &Options{Model: name, Hidden: 8, TimeDim: 8, Heads: 2, Neighbors: 4, Hops: 2, WalkDim: 16, TimeScale: 600}
-			m := o.model(s, nil, s.Nodes)
+			o := &Options{Model: k.name, Hidden: 8, TimeDim: 8, Heads: 2, Neighbors: 4, Layers: 2, Hops: 2, WalkDim: 16, TimeScale: 600}
+			m, err := o.model(s, nil, s.Nodes)
+			if err != nil {
+				t.Fatal(err)
+			}
 			p, err := nn.Collect(m)
 			if err != nil {
 				t.Fatal(err)

@@ -97,6 +97,8 @@ func (a *auditor) check(q *questions, events []int32, known int) error {
 		switch {
 		case src[i] != u || dst[i] != cands[0] || t != q.times[i]:
 			return leak("the question about event %d is of %d → %d at time %d, and in the dataset that event is %d → %d at time %d", e, u, cands[0], q.times[i], src[i], dst[i], t)
+		case q.now > t:
+			return leak("the question about event %d of time %d is asked as of time %d", e, t, q.now)
 		case shown > 0 && a.g.EdgeTimes[a.at[shown-1]] > t:
 			return leak("event %d of time %d is known to a question of time %d", shown-1, a.g.EdgeTimes[a.at[shown-1]], t)
 		case positives == nil:

@@ -79,6 +79,10 @@ func TestPlantedLeaksAreFound(t *testing.T) {
 			q.times[5]++
 			return first
 		}, "in the dataset that event is"},
+		{"the step is asked as of the time of its last event", func(_ *dataset.Dataset, s *stream, q *questions) int {
+			q.now = s.Time[first+batch-1]
+			return first
+		}, "the question about event 40 of time 1000001200 is asked as of time 1000001740"},
 		{"a negative is the event's own destination", func(_ *dataset.Dataset, _ *stream, q *questions) int {
 			q.cands[q.starts[2]+1] = q.cands[q.starts[2]]
 			return first
@@ -149,7 +153,7 @@ func TestAnswersDoNotRestOnTheFuture(t *testing.T) {
 			var want []float32
 			for seed := range uint64(3) {
 				s := streamOf(t, visits(400, at, seed), batch)
-				o := &Options{Model: name, Hidden: 8, TimeDim: 8, Heads: 2, Neighbors: 4, Hops: 2, WalkDim: 16, TimeScale: 600}
+				o := &Options{Model: name, Hidden: 8, TimeDim: 8, Heads: 2, Neighbors: 4, Hops: 2, WalkDim: 16, TimeScale: 600, Layers: 2, NodeRows: 3}
 				m, err := o.model(s, nil, s.Nodes)
 				if err != nil {
 					t.Fatal(err)

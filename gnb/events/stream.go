@@ -83,6 +83,7 @@ func (s steps) stepOf(event int) (lo, hi int) {
 // questions ask for the destinations of some events of a step. All that an answer may rest on is in them, and in what has happened.
 type questions struct {
 	happened *temporal.Events // the events before the step
+	now      int64            // the time of the step's first event: what is older is as old at it
 	src      []int32          // [questions]: the source of each
 	times    []int64          // [questions]: its time
 	starts   []int32          // [questions+1]: its candidates in cands
@@ -99,7 +100,7 @@ func (q *questions) ask(s *stream, event int32, negatives []int32) {
 
 // before returns no questions yet, about a step that begins with event at.
 func (s *stream) before(at int) *questions {
-	return &questions{happened: s.Head(at), starts: []int32{0}}
+	return &questions{happened: s.Head(at), now: s.Time[at], starts: []int32{0}}
 }
 
 // numbered gives distinct nodes rows, in the order in which they come.

@@ -123,6 +123,15 @@ func appendFeatures(to []float32, of *temporal.Events, event int32) []float32 {
 	return to
 }
 
+// edgeName names an event of a node in the draws of dropout.
+func edgeName(of *temporal.Events, event, node int32) int64 {
+	side := int64(0)
+	if of.Dst[event] == node {
+		side = 1
+	}
+	return 2*int64(event) + side
+}
+
 // around returns the neighbourhood of roots, distinct nodes, after what has happened.
 func (m *tgn) around(roots []int32, happened *temporal.Events) *neighbourhood {
 	n := &neighbourhood{}
@@ -136,11 +145,7 @@ func (m *tgn) around(roots []int32, happened *temporal.Events) *neighbourhood {
 		for _, e := range happened.Last(v, m.k) {
 			u := happened.Other(e, v)
 			indices = append(indices, n.nodes.add(u))
-			side := int64(0)
-			if happened.Dst[e] == v {
-				side = 1
-			}
-			pos = append(pos, 2*int64(e)+side) // names the edge in the draws of dropout
+			pos = append(pos, edgeName(happened, e, v))
 			latest := happened.Last(u, 1)[0]
 			n.spans = append(n.spans, m.span(happened.Time[e], happened.Time[latest]))
 			n.feats = appendFeatures(n.feats, happened, e)
@@ -199,16 +204,8 @@ type tgnView struct {
 
 // view implements [model].
 func (m *tgn) view(q *questions) any {
-	var roots numbered
-	v := &tgnView{}
-	for i, u := range q.src {
-		from := roots.add(u)
-		for _, c := range q.cands[q.starts[i]:q.starts[i+1]] {
-			v.from, v.to = append(v.from, from), append(v.to, roots.add(c))
-		}
-	}
-	v.neighbourhood = m.around(roots.ids, q.happened)
-	return v
+	r := q.roots()
+	return &tgnView{m.around(r.ids, q.happened), r.from, r.to}
 }
 
 // begin implements [model]: all memories are zero. Those of training are the parameter, which checkpoints hold.

@@ -24,7 +24,7 @@ func TestEventsResults(t *testing.T) {
 	fmt.Fprintln(&b, "|---|---|---:|---:|")
 	for _, data := range []string{"collegemsg", "etcd"} {
 		banks := false
-		for _, model := range []string{"counts", "walks", "tgn", "tgn of PyG"} {
+		for _, model := range []string{"counts", "walks", "tgn", "mixer", "tgat", "tgn of PyG"} {
 			row, ok := r[data+"/"+model]
 			if !ok {
 				continue

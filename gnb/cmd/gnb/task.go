@@ -124,7 +124,7 @@ func newTask(name string) (*task, error) {
 	case "events":
 		o := &events.Options{}
 		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, events.Task, nil)
-		t.defaults = map[string]string{"batch": "200", "epochs": "20", "lr": "0.001, or 0.0001 of tgn", "hidden": "64, or 100 of tgn", "heads": "2", "metric": "mrr"}
+		t.defaults = map[string]string{"batch": "200", "epochs": "20", "lr": "0.001, networks 0.0001", "hidden": "64, networks 100", "heads": "2", "layers": "2", "metric": "mrr"}
 		t.metric = always(gnb.Metric{Name: "mrr"})
 		return t, nil
 	}
