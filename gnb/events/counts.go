@@ -160,7 +160,7 @@ func (m *counts) view(q *questions) any {
 
 // begin implements [model].
 func (m *counts) begin(bool) (state, error) {
-	p := &past{counts: m, of: make([]ofNode, m.s.Nodes)}
+	p := &past{counts: m, histories: newHistories(m.s.Nodes, m.decays)}
 	for _, o := range m.walks {
 		w, err := temporal.NewWalks(m.s.Head(0), o)
 		if err != nil {
@@ -183,9 +183,19 @@ func (m *counts) resumed(happened *temporal.Events, _ int) (state, error) {
 // past is the state of a counts.
 type past struct {
 	*counts
-	of    []ofNode
-	seen  int // events that are in the counts
+	*histories
 	walks []*temporal.Walks
+}
+
+// histories are how often and how recently each node had events. They are a function of the stream alone.
+type histories struct {
+	decays []float64 // the times after which an event counts 1/e
+	of     []ofNode
+	seen   int // events that are in the counts
+}
+
+func newHistories(nodes int, decays []float64) *histories {
+	return &histories{decays: decays, of: make([]ofNode, nodes)}
 }
 
 // ofNode is how often and how recently a node had events, as source and as destination.
@@ -220,7 +230,7 @@ func (n *ofNode) features(row []float32, decays []float64, t int64) {
 }
 
 // taken implements [state].
-func (p *past) taken() int { return p.seen }
+func (h *histories) taken() int { return h.seen }
 
 // scores implements [state].
 func (p *past) scores(f *nn.Fwd, q *questions, view any) (*nn.Tensor, error) {
@@ -230,12 +240,12 @@ func (p *past) scores(f *nn.Fwd, q *questions, view any) (*nn.Tensor, error) {
 		for i := lo; i < hi; i++ {
 			t := q.times[i]
 			var own [nodeCols]float32
-			p.of[q.src[i]].features(own[:], p.decays, t)
+			p.of[q.src[i]].features(own[:], p.counts.decays, t)
 			for at := int(q.starts[i]); at < int(q.starts[i+1]); at++ {
 				row := x[at*cols : (at+1)*cols]
 				copy(row, ofPairs[at*pairCols:(at+1)*pairCols])
 				copy(row[pairCols:], own[:])
-				p.of[q.cands[at]].features(row[pairCols+nodeCols:], p.decays, t)
+				p.of[q.cands[at]].features(row[pairCols+nodeCols:], p.counts.decays, t)
 			}
 		}
 	})
@@ -259,11 +269,17 @@ func (p *past) happen(now *temporal.Events, before int, _ ranks) error {
 	for _, w := range p.walks {
 		w.See(now)
 	}
+	p.add(now, before)
+	return nil
+}
+
+// add adds the events of now behind the first before.
+func (h *histories) add(now *temporal.Events, before int) {
 	for e := before; e < now.Len(); e++ {
 		t := now.Time[e]
 		for way, v := range []int32{now.Src[e], now.Dst[e]} {
-			n := &p.of[v]
-			for k, d := range p.decays {
+			n := &h.of[v]
+			for k, d := range h.decays {
 				if n.n[way] == 0 {
 					n.decay[way][k] = 0 // and last is no time yet
 				} else {
@@ -274,7 +290,6 @@ func (p *past) happen(now *temporal.Events, before int, _ ranks) error {
 			n.n[way]++
 			n.last[way] = t
 		}
-		p.seen++
+		h.seen++
 	}
-	return nil
 }

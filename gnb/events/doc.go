@@ -1,14 +1,18 @@
 // Package events trains models of events in time: who will do what next. Its data is a stream of events (package
 // temporal), such as messages between people or changes of files by authors. A model ranks the destinations of an event among
-// others, by what happened before it.
+// others, by what happened before it. Or it says what will happen to nodes: [TrainNodes].
 //
 //	run, err := events.Train(ctx, ds, events.Options{Model: "walks"})
+//	run, err := events.TrainNodes(ctx, ds, events.NodeOptions{Window: "7d"})
 //
 // # Nothing sees its future
 //
 // An epoch goes through the events in the order of time, Batch of them a step. All that a step's answers rest on is what
 // happened before its first event: events of one step do not see each other. Training takes the events up to the 0.70 quantile of
 // time, validation those up to the 0.85 quantile, and test the rest, as the Temporal Graph Benchmark does.
+//
+// A question about a node at a moment knows the events until then, and its answer is made of those in the window after it. The whole window lies
+// in the time of the question's split.
 //
 // A measure is a function of the weights alone: it goes through the stream from its beginning. So the same figures come out again
 // later, in another process, or on another number of workers.

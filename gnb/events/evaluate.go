@@ -142,7 +142,7 @@ func (t *trainer) rankings(splits []string) (all [][]float64, err error) {
 					return err
 				}
 			}
-			if err := state.happen(t.s.Head(hi), lo, t.ranks(threads)); err != nil {
+			if err := state.happen(t.s.Head(hi), lo, ranksOf(t.w, threads)); err != nil {
 				return err
 			}
 			progress(hi)

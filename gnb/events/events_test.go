@@ -96,6 +96,12 @@ func runCell(raw []byte) error {
 			return err
 		}
 	}
+	if model, ok := strings.CutPrefix(c.Model, "nodes by "); ok {
+		of := events.NodeOptions{OptimizerOptions: o.OptimizerOptions, LaunchOptions: o.LaunchOptions, Model: model, Ask: "sum", Of: "0", Window: "1000", Every: "500", Hidden: 8, Dropout: 0.1}
+		of.Batch, of.LR = 12, 0.001
+		_, err := events.TrainNodes(context.Background(), ds, of)
+		return err
+	}
 	_, err := events.Train(context.Background(), ds, o)
 	return err
 }
@@ -104,7 +110,7 @@ func runCell(raw []byte) error {
 // metrics to the bit; so has one whose workers are killed at random steps, and which resumes each time.
 func TestKilledRunsResumeExactly(t *testing.T) {
 	testneed.NotShort(t, "it kills and resumes runs for seconds")
-	for _, model := range []string{"tgn", "mixer", "tgat", "walks", "counts"} {
+	for _, model := range []string{"tgn", "mixer", "tgat", "walks", "counts", "nodes by counts", "nodes by tgn"} {
 		t.Run(model, func(t *testing.T) { killAndResume(t, model) })
 	}
 }

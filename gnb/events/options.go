@@ -90,7 +90,8 @@ var kinds = []kind{
 	{name: "counts", lr: 0.001, hidden: 64, negatives: 10, loss: "softmax", make: newCounts},
 	{name: "walks", lr: 0.001, hidden: 64, negatives: 10, loss: "softmax", options: []string{"Hops", "WalkDim"}, make: newCounts},
 	{
-		name: "tgn", lr: 0.0001, hidden: 100, negatives: 1, loss: "bce", features: true, options: []string{"Neighbors", "Heads", "TimeDim"}, make: newTGN,
+		name: "tgn", lr: 0.0001, hidden: 100, negatives: 1, loss: "bce", features: true, options: []string{"Neighbors", "Heads", "TimeDim"},
+		make:      func(s *stream, x *dataset.Matrix, trained int, o *Options) model { return newTGN(s, x, trained, o) },
 		timeScale: 1, // as PyG's; spans in mean gaps fit the times of training too well
 	},
 	{
@@ -169,25 +170,35 @@ func (o *Options) fill(k kind) {
 	}
 }
 
+// checkShared checks options that mean the same for questions about events and about nodes.
+func checkShared(of gnb.OptimizerOptions, l gnb.LaunchOptions, dropout, timeScale float64, until []int64) error {
+	switch {
+	case l.Device == "cuda":
+		return errors.New(`events: Train computes on the CPU; leave Device out, or set it to "cpu"`)
+	case of.Accumulate > 1:
+		return errors.New("events: Accumulate is set, but the events of a step are those that do not see each other; set Batch")
+	case !(dropout >= 0 && dropout < 1):
+		return fmt.Errorf("events: Dropout is %v; it is a probability below 1", dropout)
+	case !(timeScale >= 0) || math.IsInf(timeScale, 0):
+		return fmt.Errorf("events: TimeScale is %v; it is a number above 0 (0 means the mean time between two events of a node)", timeScale)
+	case until != nil && (len(until) != 2 || until[1] < until[0]):
+		return fmt.Errorf("events: Until is %v; it is the last time of training and that of validation, which is no earlier", until)
+	case of.BatchPerWorker > 0:
+		return errors.New("events: BatchPerWorker is set, but the events of a step are those that do not see each other, whatever the number of workers; set Batch")
+	}
+	return nil
+}
+
 // complete checks the options, and fills in their defaults.
 func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
+	if err := checkShared(o.OptimizerOptions, o.LaunchOptions, o.Dropout, o.TimeScale, o.Until); err != nil {
+		return err
+	}
 	switch {
-	case o.Device == "cuda":
-		return errors.New(`events: Train computes on the CPU; leave Device out, or set it to "cpu"`)
 	case min(o.Hidden, o.TimeDim, o.Neighbors, o.Heads, o.Layers, o.NodeRows, o.Hops, o.WalkDim, o.Negatives, o.EvalNegatives) < 0 || o.Window < 0:
 		return errors.New("events: Hidden, TimeDim, Neighbors, Heads, Layers, NodeRows, Window, Hops, WalkDim, Negatives and EvalNegatives cannot be negative")
 	case !(o.History >= 0 && o.History <= 1):
 		return fmt.Errorf("events: History is %v; it is a share from 0 to 1", o.History)
-	case o.Accumulate > 1:
-		return errors.New("events: Accumulate is set, but the events of a step are those that do not see each other; set Batch")
-	case !(o.Dropout >= 0 && o.Dropout < 1):
-		return fmt.Errorf("events: Dropout is %v; it is a probability below 1", o.Dropout)
-	case !(o.TimeScale >= 0) || math.IsInf(o.TimeScale, 0):
-		return fmt.Errorf("events: TimeScale is %v; it is a number above 0 (0 means the mean time between two events of a node)", o.TimeScale)
-	case o.Until != nil && (len(o.Until) != 2 || o.Until[1] < o.Until[0]):
-		return fmt.Errorf("events: Until is %v; it is the last time of training and that of validation, which is no earlier", o.Until)
-	case o.BatchPerWorker > 0:
-		return errors.New("events: BatchPerWorker is set, but the events of a step are those that do not see each other, whatever the number of workers; set Batch")
 	}
 	o.Device = "cpu"
 	k, err := kindOf(o.Model)

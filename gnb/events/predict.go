@@ -190,13 +190,10 @@ func open(ctx context.Context, run *runs.Run, ds *dataset.Dataset, o PredictOpti
 	if err != nil {
 		return nil, err
 	}
-	a := &answerer{model: m, state: begun, asOf: s.Time[s.Len()-1], threads: o.Threads, atOnce: scoresAtOnce}
-	known := s.Len()
-	if o.AsOf != nil {
-		a.asOf, known = *o.AsOf, s.Until(*o.AsOf)
-	}
-	if known == 0 {
-		return nil, fmt.Errorf("events: nothing has happened in %s by time %d; its first event is at %d", ds.Name(), a.asOf, s.Time[0])
+	a := &answerer{model: m, state: begun, threads: o.Threads, atOnce: scoresAtOnce}
+	known := 0
+	if a.asOf, known, err = s.asOf(o, ds.Name()); err != nil {
+		return nil, err
 	}
 	a.happened = s.Head(known)
 	for lo := 0; lo < known; {
@@ -213,8 +210,20 @@ func open(ctx context.Context, run *runs.Run, ds *dataset.Dataset, o PredictOpti
 	return a, nil
 }
 
+// asOf returns the moment that options say, and the number of events that are known by then.
+func (s *stream) asOf(o PredictOptions, data string) (moment int64, known int, err error) {
+	moment, known = s.Time[s.Len()-1], s.Len()
+	if o.AsOf != nil {
+		moment, known = *o.AsOf, s.Until(*o.AsOf)
+	}
+	if known == 0 {
+		return 0, 0, fmt.Errorf("events: nothing has happened in %s by time %d; its first event is at %d", data, moment, s.Time[0])
+	}
+	return moment, known, nil
+}
+
 // loadWeights sets the weights of a model to those of a run.
-func loadWeights(run *runs.Run, m model, final bool, data string) error {
+func loadWeights(run *runs.Run, m nn.Model, final bool, data string) error {
 	file, _, err := run.WeightsFile(final)
 	if err != nil {
 		return err

@@ -24,17 +24,18 @@ type tgn struct {
 	GRU    *nn.GRUCell         `nn:"gru"`
 	Time   *nn.TimeEncoder     `nn:"time"`
 	Conv   *nn.TransformerConv `nn:"conv"`
-	Score  *pairScore          `nn:"score"`
+	Score  *pairScore          `nn:"score,optional"` // of models of pairs
 
 	nodes int
-	steps steps
-	cols  int             // of the events' features
-	x     *dataset.Matrix // features of nodes; nil if there are none
-	k     int             // events of a node that attention sees
-	scale float64         // the unit of spans of time
+	// stepOf returns the events [lo, hi) after which the memories change together, one of which is the given one.
+	stepOf func(event int) (lo, hi int)
+	cols   int             // of the events' features
+	x      *dataset.Matrix // features of nodes; nil if there are none
+	k      int             // events of a node that attention sees
+	scale  float64         // the unit of spans of time
 }
 
-func newTGN(s *stream, x *dataset.Matrix, trained int, o *Options) model {
+func newTGN(s *stream, x *dataset.Matrix, trained int, o *Options) *tgn {
 	own := 0
 	if x != nil {
 		own = x.Cols
@@ -44,7 +45,7 @@ func newTGN(s *stream, x *dataset.Matrix, trained int, o *Options) model {
 		GRU:    nn.NewGRUCell(2*o.Hidden+s.cols+o.TimeDim, o.Hidden),
 		Time:   nn.NewTimeEncoder(o.TimeDim),
 		Score:  newPairScore(o.Hidden),
-		nodes:  s.Nodes, steps: s.steps, cols: s.cols, x: x, k: o.Neighbors, scale: o.TimeScale,
+		nodes:  s.Nodes, stepOf: s.stepOf, cols: s.cols, x: x, k: o.Neighbors, scale: o.TimeScale,
 	}
 	m.Conv = nn.NewTransformerWith(o.Hidden+own, o.Hidden/o.Heads, nn.TransformerOptions{Heads: o.Heads, Dropout: o.Dropout, EdgeDim: s.cols + o.TimeDim})
 	return m
@@ -96,7 +97,7 @@ func (m *tgn) messagesOf(nodes []int32, happened *temporal.Events) messages {
 		g.other = append(g.other, happened.Other(e, v))
 		// The memory knows the events before the step of e: the span is from the last one of these, or from the beginning of the stream.
 		since := happened.Time[0]
-		step, _ := m.steps.stepOf(int(e))
+		step, _ := m.stepOf(int(e))
 		if known := happened.Before(v, step, 1); len(known) > 0 {
 			since = happened.Time[known[0]]
 		}

@@ -152,8 +152,11 @@ type asked struct {
 func (t *trainer) Network() gnb.Network { return t.net }
 
 // loader is that of the batches of sources, which have no neighbours: a model finds those in the stream.
-func (t *trainer) loader() gnb.Loader {
-	l := t.w.LoaderOf(gnb.SamplerOptions{Fanouts: []int{0}}, t.o.OptimizerOptions)
+func (t *trainer) loader() gnb.Loader { return streamLoader(t.w, t.o.OptimizerOptions) }
+
+// streamLoader is the loader of batches in the order of time, whose seeds have no neighbours.
+func streamLoader(w *gnb.Worker, o gnb.OptimizerOptions) gnb.Loader {
+	l := w.LoaderOf(gnb.SamplerOptions{Fanouts: []int{0}}, o)
 	l.InOrder = true
 	return l
 }
@@ -206,7 +209,7 @@ func (t *trainer) Loss(b *gnb.Batch) (loss *nn.Loss) {
 	if b.EndsStep { // the state follows with the weights that answered
 		at := q.happened.Len()
 		_, end := t.s.stepOf(at)
-		if err := t.state.happen(t.s.Head(end), at, t.ranks(t.o.Threads)); err != nil {
+		if err := t.state.happen(t.s.Head(end), at, ranksOf(t.w, t.o.Threads)); err != nil {
 			t.w.Fail(err)
 		}
 		t.taken = t.state.taken()
@@ -239,18 +242,18 @@ func alone(threads int) ranks {
 	return ranks{world: 1, threads: threads, gather: func(rows []float32) []float32 { return rows }}
 }
 
-// ranks are this worker and its peers.
-func (t *trainer) ranks(threads int) ranks {
-	if t.w.World() == 1 {
+// ranksOf are a worker and its peers.
+func ranksOf(w *gnb.Worker, threads int) ranks {
+	if w.World() == 1 {
 		return alone(threads)
 	}
-	return ranks{t.w.Rank(), t.w.World(), threads, func(rows []float32) []float32 {
+	return ranks{w.Rank(), w.World(), threads, func(rows []float32) []float32 {
 		mine := make([]byte, 0, 4*len(rows))
 		for _, v := range rows {
 			mine = binary.LittleEndian.AppendUint32(mine, math.Float32bits(v))
 		}
 		var all []float32
-		for _, of := range t.w.AllGather(mine) {
+		for _, of := range w.AllGather(mine) {
 			for ; len(of) > 0; of = of[4:] {
 				all = append(all, math.Float32frombits(binary.LittleEndian.Uint32(of)))
 			}

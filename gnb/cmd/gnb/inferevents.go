@@ -14,6 +14,7 @@ import (
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/pairs"
+	"github.com/graphnb/graphnb/graphops/temporal"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -28,19 +29,11 @@ func (i *linkInfer) inferEvents(ctx context.Context, out *cli.Output, run *runs.
 	if err := outfile.Check(file, true, true); err != nil {
 		return cli.Usagef("%s", err)
 	}
-	po := events.PredictOptions{Final: o.Final, Threads: o.Threads}
-	if i.asOf != "" {
-		t, err := momentOf(i.asOf, ds)
-		if err != nil {
-			return err
-		}
-		po.AsOf = &t
-	}
-	ids, err := ds.IDs()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	po, names, err := i.moment(ds, o)
+	if err != nil {
 		return err
 	}
-	names, began := pairs.NewNames(ids), time.Now()
+	began := time.Now()
 	if i.pairs != "" {
 		e, err := i.readPairs(names)
 		if err != nil {
@@ -79,6 +72,77 @@ func (i *linkInfer) inferEvents(ctx context.Context, out *cli.Output, run *runs.
 	out.Result(map[string]any{"nodes": len(r.Nodes), "events": r.Events, "as_of": r.AsOf, "seconds": time.Since(began).Seconds(), "out": file})
 	out.Printf("%s, by %s up to time %d, in %.3f s\n%s\n", phrase.Count(len(r.Nodes), "node"), phrase.Count(r.Events, "event"), r.AsOf, time.Since(began).Seconds(), file)
 	return err
+}
+
+// moment returns as of when to answer, and the names of nodes.
+func (i *linkInfer) moment(ds *gnb.Dataset, o gnb.InferOptions) (po events.PredictOptions, names pairs.Names, err error) {
+	po = events.PredictOptions{Final: o.Final, Threads: o.Threads}
+	if i.asOf != "" {
+		t, err := momentOf(i.asOf, ds)
+		if err != nil {
+			return po, names, err
+		}
+		po.AsOf = &t
+	}
+	ids, err := ds.IDs()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return po, names, err
+	}
+	return po, pairs.NewNames(ids), nil
+}
+
+// inferNodeEvents writes a run's answers about nodes as of a moment: rows of the id, the time and the answer, or an array with the ids beside
+// it.
+func (i *linkInfer) inferNodeEvents(ctx context.Context, out *cli.Output, run *runs.Run, ds *gnb.Dataset, file string, o gnb.InferOptions) error {
+	if o.Layer != 0 {
+		return cli.Usagef("--layer %d: run %s answers about nodes as of a moment, by the last layer; leave --layer out", o.Layer, run.Config.ID)
+	}
+	if err := outfile.Check(file, true, true); err != nil {
+		return cli.Usagef("%s", err)
+	}
+	po, names, err := i.moment(ds, o)
+	if err != nil {
+		return err
+	}
+	nodes, err := readNodes(names, i.nodes)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	p, err := events.PredictNodes(ctx, run, ds, nodes, po)
+	if err != nil {
+		return err
+	}
+	at := temporal.Moment(p.AsOf, ds.Meta.TimeUnit)
+	if outfile.IsArray(file) {
+		if err = dataset.WriteNPY(file, p.Rows.Rows, p.Rows.Cols, p.Rows.F32); err == nil {
+			err = writeIDs(file, func(yield func(string) bool) {
+				for _, v := range p.Nodes {
+					if !yield(names.Of(v)) {
+						return
+					}
+				}
+			})
+		}
+	} else {
+		err = outfile.Write(file, append([]string{"id", "time"}, p.Names...), func(yield func([]any) bool) {
+			for r, v := range p.Nodes {
+				row := []any{names.Of(v), at}
+				for _, x := range p.Rows.Row(r) {
+					row = append(row, x)
+				}
+				if !yield(row) {
+					return
+				}
+			}
+		})
+	}
+	if err != nil {
+		return err
+	}
+	out.Result(map[string]any{"nodes": len(p.Nodes), "events": p.Events, "as_of": p.AsOf, "until": p.Until, "columns": p.Names, "seconds": time.Since(began).Seconds(), "out": file})
+	out.Printf("%s as of %s, about the time until %s, by %s, in %.3f s\n%s\n", phrase.Count(len(p.Nodes), "node"), at, temporal.Moment(p.Until, ds.Meta.TimeUnit), phrase.Count(p.Events, "event"), time.Since(began).Seconds(), file)
+	return nil
 }
 
 // momentOf reads a time: a number in the unit of a dataset's times, or a date or RFC 3339 time if they count since 1970; a date without a

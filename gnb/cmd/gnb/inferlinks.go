@@ -37,7 +37,7 @@ func newLinkInfer(fs *flag.FlagSet) *linkInfer {
 	i := &linkInfer{fs: fs}
 	fs.StringVar(&i.pairs, "pairs", "", "`file` of pairs to score or predict, one a line")
 	fs.IntVar(&i.k, "recommend", 0, "links: nodes to recommend to each node")
-	fs.StringVar(&i.nodes, "nodes", "", "links: `file` of the nodes to recommend to (default all)")
+	fs.StringVar(&i.nodes, "nodes", "", "`file` of the nodes to recommend to or answer about (default all)")
 	fs.StringVar(&i.candidates, "candidates", "", "links: `file` of the nodes to recommend (default all)")
 	fs.StringVar(&i.relation, "relation", "", "links: `relation` of the pairs (default the run's)")
 	fs.BoolVar(&i.exclude, "exclude-known", false, "links: recommend no node that is already a neighbour")
@@ -65,8 +65,11 @@ func (i *linkInfer) check(run *runs.Run) (err error) {
 	}
 	for _, name := range append(inferLinksFlags, "as-of") {
 		switch {
+		case events.TrainedNodes(run) && given[name] && name != "as-of" && name != "nodes":
+			return fmt.Errorf("--%s does not apply to run %s, which answers about nodes; give --as-of for another moment, or --nodes for some of them", name, run.Config.ID)
+		case events.TrainedNodes(run):
 		case name == "as-of" && given[name] && !events.Trained(run):
-			return fmt.Errorf("--as-of is for runs on events, and run %s is none; train one by gnb train --task events", run.Config.ID)
+			return fmt.Errorf("--as-of is for runs on events, and run %s is none; train one by gnb train --task events or node-events", run.Config.ID)
 		case events.Trained(run) && given[name] && (name == "training-edges" || name == "relation"):
 			return fmt.Errorf("--%s does not apply to run %s, which is on events", name, run.Config.ID)
 		case !given[name] || (name == "pairs" || name == "training-edges") && numbers.Trained(run) && numbers.TrainedEdges(run):

@@ -23,7 +23,7 @@ import (
 var reportCommand = cli.Command{Name: "report", Summary: "say how good a trained model is and where it errs", Run: runReport}
 
 func runReport(ctx context.Context, args []string, out *cli.Output) (err error) {
-	fs := out.Flags("RUN", "Reports on a run's answers for a split of its dataset: metrics, classes, confusion, calibration, where it errs, and the worst mistakes; of numbers and of whole graphs likewise; of events, how well it ranks over time and by how often a pair was seen. --explain also explains a sample of the split: which columns matter for which class, and what pulls wrong answers to the wrong class. --html writes all of it with pictures as one page.")
+	fs := out.Flags("RUN", "Reports on a run's answers for a split of its dataset: metrics, classes, confusion, calibration, where it errs, and the worst mistakes; of numbers and of whole graphs likewise; of events, how well it ranks over time and by how often a pair was seen; of node-events, its metric over time. --explain also explains a sample of the split: which columns matter for which class, and what pulls wrong answers to the wrong class. --html writes all of it with pictures as one page.")
 	var o report.Options
 	data := fs.String("dataset", "", "`dataset` to report on (default the run's)")
 	fs.StringVar(&o.Split, "split", "", "split to report on (default test)")
@@ -88,6 +88,8 @@ func reportOf(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o report.Opti
 	switch {
 	case events.Trained(run):
 		return report.OfEvents(run, o.Quiet)
+	case events.TrainedNodes(run):
+		return report.OfNodeEvents(run, o.Quiet)
 	case numbers.Trained(run):
 		return report.OfNumbers(ctx, run, ds, o)
 	case graphs.Trained(run):

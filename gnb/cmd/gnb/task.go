@@ -56,10 +56,10 @@ type task struct {
 }
 
 // taskNames are the names of the tasks, the default first.
-var taskNames = []string{"nodes", "links", "triples", "numbers", "graphs", "events"}
+var taskNames = []string{"nodes", "links", "triples", "numbers", "graphs", "events", "node-events"}
 
 // taskOfProgram are the names of tasks by the programs that their runs record.
-var taskOfProgram = map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples", numbers.TrainProgram: "numbers", graphs.TrainProgram: "graphs", events.TrainProgram: "events"}
+var taskOfProgram = map[string]string{"gnb.train": "nodes", links.TrainProgram: "links", kg.TrainProgram: "triples", numbers.TrainProgram: "numbers", graphs.TrainProgram: "graphs", events.TrainProgram: "events", events.NodeTrainProgram: "node-events"}
 
 // newTask makes a task by its name.
 func newTask(name string) (*task, error) {
@@ -126,6 +126,12 @@ func newTask(name string) (*task, error) {
 		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, events.Task, nil)
 		t.defaults = map[string]string{"batch": "200", "epochs": "20", "lr": "0.001, networks 0.0001", "hidden": "64, networks 100", "heads": "2", "layers": "2", "metric": "mrr"}
 		t.metric = always(gnb.Metric{Name: "mrr"})
+		return t, nil
+	case "node-events":
+		o := &events.NodeOptions{}
+		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, events.NodeTask, nil)
+		t.defaults = map[string]string{"batch": "200", "epochs": "20", "lr": "0.001", "metric": "mae, or auc with --ask any"}
+		t.metric = func(*dataset.Dataset) gnb.Metric { return events.NodeMetricOf(o.Ask) }
 		return t, nil
 	}
 	return nil, cli.Usagef("--task is %q; it is %s", name, strings.Join(taskNames, ", "))

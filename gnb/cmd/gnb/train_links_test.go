@@ -92,7 +92,7 @@ func TestLinkFlags(t *testing.T) {
 		{"--task links --test-edges none.csv", "no such file"},
 		{"--task links --metric recall_34", "karate has only 33 nodes to recommend"},
 		{"--task links --negatives 100000000", "an edge has 1 to 65536 negatives"},
-		{"--task triples --hidden 8", "--hidden is for nodes, links, numbers, graphs and events, and this task is triples"},
+		{"--task triples --hidden 8", "--hidden is for nodes, links, numbers, graphs, events and node-events, and this task is triples"},
 		{"--task triples --decoder rotate", "karate has no relations"},
 		{"--task triples --encoder-blocks 2", `the encoder is ""`},
 		{"--task links --messages 0.2", "--messages is for triples"},

@@ -1,0 +1,103 @@
+package events
+
+import (
+	"context"
+	"math"
+
+	"github.com/graphnb/graphnb/gnb/internal/getdata"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/temporal"
+)
+
+// NodePredictions are the answers of a run of [TrainNodes] as of a moment.
+type NodePredictions struct {
+	Nodes []int32
+	// Names are the columns of Rows [nodes, columns]: the number, one column for each quantile, or for [temporal.AskAny] the probability that
+	// there is an event.
+	Names []string
+	Rows  dataset.Matrix
+	// AsOf is the time of the questions, Until the end of the window, and Events the number of events that were known.
+	AsOf, Until int64
+	Events      int
+}
+
+// nodesAtOnce is the number of nodes that are answered for together.
+const nodesAtOnce = 4096
+
+// PredictNodes answers the run's question about some nodes as of a moment; nil nodes are all that the question is about by then.
+//
+// It computes in this process, without workers: it goes through the events of ds up to the moment, which may be more than the run has seen, and
+// between more nodes. A node without an event by then gets an answer too. It returns an error for a dataset whose events have other features
+// than the run's.
+func PredictNodes(ctx context.Context, run *runs.Run, ds *dataset.Dataset, nodes []int32, o PredictOptions) (p NodePredictions, err error) {
+	had, err := NodeOptionsOf(run)
+	if err != nil {
+		return p, err
+	}
+	if err := getdata.Opened(ctx, ds, true); err != nil {
+		return p, err
+	}
+	r, err := openNodeRows(ds, &had)
+	if err != nil {
+		return p, err
+	}
+	if err := checkNodes(r.Nodes, nodes); err != nil {
+		return p, err
+	}
+	if p.AsOf, p.Events, err = r.asOf(o, ds.Name()); err != nil {
+		return p, err
+	}
+	p.Until = temporal.Plus(p.AsOf, r.ask.Window)
+	m := had.newModel(r, ds.Features, run.Config.Nodes)
+	if err := loadWeights(run, m, o.Final, ds.Name()); err != nil {
+		return p, err
+	}
+	state, err := m.begin(false)
+	if err != nil {
+		return p, err
+	}
+	for at := 0; at < p.Events; { // some thousand events at a time, to hear of an interrupt
+		if err := ctx.Err(); err != nil {
+			return p, err
+		}
+		for more := min(p.Events, at+nodesAtOnce); at < more; {
+			_, end := r.chunkOf(at)
+			at = min(end, p.Events)
+		}
+		if err := state.happen(at, alone(o.Threads)); err != nil {
+			return p, err
+		}
+	}
+	happened := r.Head(p.Events)
+	if p.Nodes = nodes; nodes == nil {
+		p.Nodes = r.ask.About(happened, p.AsOf)
+	}
+	if p.Names = []string{"probability"}; r.classes == 0 {
+		p.Names = had.ColumnNames([]string{had.Ask})
+	}
+	f := nn.NewFwd(nn.Config{})
+	defer f.Close()
+	p.Rows = dataset.Matrix{Rows: len(p.Nodes), Cols: len(p.Names)}
+	for lo := 0; lo < len(p.Nodes); lo += nodesAtOnce {
+		if err := ctx.Err(); err != nil {
+			return p, err
+		}
+		q := r.asking(happened, p.AsOf, p.Nodes[lo:min(lo+nodesAtOnce, len(p.Nodes))])
+		rows, err := m.answers(f, state, q, o.Threads)
+		if err != nil {
+			return p, err
+		}
+		for _, row := range rows {
+			if r.classes > 0 {
+				p.Rows.F32 = append(p.Rows.F32, float32(1/(1+math.Exp(float64(row[0])-float64(row[1])))))
+				continue
+			}
+			to := make([]float32, len(row))
+			had.Undo(to, row)
+			p.Rows.F32 = append(p.Rows.F32, to...)
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,203 @@
+package events_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/graphnb/graphnb/gnb/events"
+	"github.com/graphnb/graphnb/gnb/runs"
+	"github.com/graphnb/graphnb/gnb/sweep"
+	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
+)
+
+// tides are events of people at places on days: each person is busy on every third day, with as many events as its number says, and has
+// at most one on the other days. So the last day says nothing, and the mean of the last days is wrong every day.
+func tides(days int) *dataset.Dataset {
+	const people, places = 30, 5
+	random := rand.New(rand.NewPCG(5, 6))
+	var src, dst []int32
+	var at []int64
+	var x []float32
+	for day := range days {
+		for p := range people {
+			n := random.IntN(2)
+			if (day+p)%3 == 0 {
+				n = 4 + p/4
+			}
+			for range n {
+				src, dst = append(src, int32(p)), append(dst, int32(people+random.IntN(places)))
+				at, x = append(at, int64(day)*86400+1+random.Int64N(86398)), append(x, float32(p%7)+random.Float32())
+			}
+		}
+	}
+	g, err := graphops.FromEdgesWith(people+places, src, dst, graphops.EdgeData{Times: at, Features: &graphops.EdgeFeatures{Cols: 1, F32: x}}, graphops.BuildOptions{KeepDuplicates: true})
+	if err != nil {
+		panic(err)
+	}
+	return &dataset.Dataset{Graph: g, Meta: dataset.Metadata{Name: "tides", TimeUnit: "s", EdgeFeatureNames: []string{"amount"}}}
+}
+
+func nodeOptions(t *testing.T, o events.NodeOptions) events.NodeOptions {
+	o.Window, o.Hidden, o.Quiet, o.RunDir, o.Seed = "1d", 32, true, filepath.Join(t.TempDir(), "run"), 1
+	o.Batch, o.Epochs, o.LR = 30, 20, 0.01
+	return o
+}
+
+// A model learns what two baselines cannot know, and answers as of a moment with the numbers that it was measured by.
+func TestPlantedTides(t *testing.T) {
+	ds := tides(120)
+	for _, c := range []struct {
+		o                   events.NodeOptions
+		model, bank1, bank2 string
+		lower               bool
+		margin              float64
+	}{
+		{events.NodeOptions{}, "test_mae", "test_persistent_mae", "test_average_mae", true, 1},
+		{events.NodeOptions{Model: "tgn", Neighbors: 5}, "test_mae", "test_persistent_mae", "test_average_mae", true, 1},
+		{events.NodeOptions{Ask: "sum", Of: "amount"}, "test_mae", "test_persistent_mae", "test_average_mae", true, 4},
+		{events.NodeOptions{Ask: "any"}, "test_auc", "test_persistent_auc", "test_frequent_auc", false, 0.1},
+	} {
+		t.Run(c.o.Ask+c.o.Model, func(t *testing.T) {
+			run, err := events.TrainNodes(t.Context(), ds, nodeOptions(t, c.o))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, one, two := run.Value(c.model), run.Value(c.bank1), run.Value(c.bank2)
+			t.Logf("%s %.4f, %s %.4f, %s %.4f", c.model, got, c.bank1, one, c.bank2, two)
+			better := min(one, two) - got
+			if !c.lower {
+				better = got - max(one, two)
+			}
+			if !(better > c.margin) {
+				t.Errorf("%s is %.4f, and the baselines have %.4f and %.4f; want %.2f better", c.model, got, one, two, c.margin)
+			}
+			b, err := events.NodeBreakdownOf(run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum, n := 0.0, 0
+			for _, p := range b.ByTime {
+				n += p.Questions
+				if c.lower {
+					sum += *p.Model * float64(p.Questions)
+				}
+			}
+			if n != b.Whole.Questions || n == 0 || *b.Whole.Model != got || c.lower && math.Abs(sum/float64(n)-got) > 1e-9 {
+				t.Errorf("the parts have %d of %d questions with the mean %v, and %s is %v", n, b.Whole.Questions, sum/float64(n), c.model, got)
+			}
+			if c.lower {
+				predicted(t, ds, run.Value(c.model), b, func(asOf int64) events.NodePredictions {
+					p, err := events.PredictNodes(t.Context(), run, ds, nil, events.PredictOptions{AsOf: &asOf})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return p
+				}, c.o.Ask == "sum")
+			}
+		})
+	}
+}
+
+// predicted compares the mean absolute error of predictions at the moments of the test with the measured one.
+func predicted(t *testing.T, ds *dataset.Dataset, mae float64, b events.NodeBreakdown, predict func(asOf int64) events.NodePredictions, amounts bool) {
+	t.Helper()
+	sum, n := 0.0, 0
+	for asOf := b.Whole.From; asOf <= b.Whole.To; asOf += 86400 {
+		p := predict(asOf)
+		for i, v := range p.Nodes {
+			y := 0.0
+			for u := range int32(ds.Graph.NumNodes()) {
+				for e := ds.Graph.Indptr[u]; e < ds.Graph.Indptr[u+1]; e++ {
+					if at := ds.Graph.EdgeTimes[e]; ds.Graph.Indices[e] == v && at > asOf && at <= p.Until {
+						if amounts {
+							y += float64(ds.Graph.EdgeFeatures.F32[e])
+						} else {
+							y++
+						}
+					}
+				}
+			}
+			sum += math.Abs(y - float64(p.Rows.F32[i]))
+			n++
+		}
+	}
+	if n != b.Whole.Questions || math.Abs(sum/float64(n)-mae) > 1e-4 {
+		t.Errorf("%d predictions have a mean absolute error of %v; %d were measured with %v", n, sum/float64(n), b.Whole.Questions, mae)
+	}
+}
+
+// What cannot be asked is refused with a sentence that says what to do.
+func TestQuestionsThatMeanNothing(t *testing.T) {
+	ds := tides(40)
+	for _, c := range []struct {
+		o    func(o *events.NodeOptions)
+		want string
+	}{
+		{func(o *events.NodeOptions) { o.Window = "" }, "Window (--window) is missing"},
+		{func(o *events.NodeOptions) { o.Window = "1y" }, "is no span of time"},
+		{func(o *events.NodeOptions) { o.Window = "400d" }, "training has 0"},
+		{func(o *events.NodeOptions) { o.Every = "0.5s" }, "no whole number of s"},
+		{func(o *events.NodeOptions) { o.Ask = "median" }, "it is count, any, sum or mean"},
+		{func(o *events.NodeOptions) { o.Ask = "mean" }, "does not say of what"},
+		{func(o *events.NodeOptions) { o.Ask, o.Of = "mean", "price" }, "they have amount"},
+		{func(o *events.NodeOptions) { o.Of = "amount" }, "leave Of out"},
+		{func(o *events.NodeOptions) { o.Who = "people" }, "sources, destinations or all"},
+		{func(o *events.NodeOptions) { o.Ask, o.Loss = "any", "huber" }, "are for numbers"},
+		{func(o *events.NodeOptions) { o.Ask, o.Metric = "any", "mae" }, "mae"},
+		{func(o *events.NodeOptions) { o.Metric = "auc" }, "mae, rmse, r2 and nmae"},
+		{func(o *events.NodeOptions) { o.Heads = 2 }, "options of the model tgn"},
+		{func(o *events.NodeOptions) { o.Model = "walks" }, "choose counts or tgn"},
+		{func(o *events.NodeOptions) { o.Window, o.Every, o.Ask = "3d", "1d", "any" }, "nothing to tell apart"},
+	} {
+		o := nodeOptions(t, events.NodeOptions{})
+		c.o(&o)
+		if _, err := events.TrainNodes(t.Context(), ds, o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("the error is %v; want %q", err, c.want)
+		}
+		if _, err := os.Stat(o.RunDir); err == nil {
+			t.Errorf("%q: a run was begun", c.want)
+		}
+	}
+}
+
+// A mean over no events is unknown: it is counted and left out.
+func TestUnknownMeansAreLeftOut(t *testing.T) {
+	ds := tides(60)
+	o := nodeOptions(t, events.NodeOptions{Ask: "mean", Of: "amount"})
+	var said []string
+	o.Events = func(e runs.Event) { said = append(said, e.Text) }
+	run, err := events.TrainNodes(context.Background(), ds, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(said, "\n")
+	if !strings.Contains(text, "because the answer is unknown") || strings.Contains(text, " 0 because the answer is unknown") {
+		t.Errorf("the run does not say how many answers are unknown: %s", text)
+	}
+	if got, last := run.Value("test_mae"), run.Value("test_persistent_mae"); !(got < last) {
+		t.Errorf("the mean amount is predicted with an error of %v, and by the last one with %v", got, last)
+	}
+}
+
+func TestSweepOfNodes(t *testing.T) {
+	ds := tides(40)
+	study, err := sweep.RunTask(t.Context(), ds, events.NodeTask, func(trial *sweep.Trial) events.NodeOptions {
+		o := nodeOptions(t, events.NodeOptions{})
+		o.RunDir, o.Epochs, o.LR = "", 2, trial.LogFloat("lr", 1e-3, 1e-2)
+		return o
+	}, sweep.Options{Trials: 3, Dir: t.TempDir(), Metric: "val_mae", Minimize: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trial := range study.Trials {
+		if best := study.Best(); best == nil || trial.Value < best.Value {
+			t.Errorf("the best trial is %v, and another is %v", best, trial)
+		}
+	}
+}
