@@ -99,6 +99,16 @@ func (m *nodeModel) earlierFeatures(row, earlier []float32) (level float64) {
 // recentCols are the columns of a node's decayed counts and ages: those of its history without its total counts, which only grow.
 const recentCols = nodeCols - 2
 
+// base is the answer that the outputs for numbers correct: the last known one.
+func (m *nodeModel) base(earlier []float32) float64 {
+	for _, y := range earlier {
+		if y == y {
+			return float64(y)
+		}
+	}
+	return m.mean
+}
+
 // nodeView is what a model takes of the stream to answer questions.
 type nodeView struct {
 	*neighbourhood         // of tgn
@@ -175,7 +185,7 @@ func (s *nodeState) outputs(f *nn.Fwd, q *nodeQuestions, v *nodeView) *nn.Tensor
 			copy(row, of[nodeCols-recentCols:])
 			level := s.earlierFeatures(row[recentCols:], q.earlier[i*pastWindows:(i+1)*pastWindows])
 			for k := i * wide; k < (i+1)*wide; k++ {
-				levels[k], offsets[k] = float32(level/s.spread), float32(-s.mean/s.spread)
+				levels[k], offsets[k] = float32(level/s.spread), float32((s.base(q.earlier[i*pastWindows:(i+1)*pastWindows])-s.mean)/s.spread)
 			}
 			names[i] = int32(q.first + i)
 		}

@@ -44,7 +44,7 @@ type NodeOptions struct {
 	gnb.OptimizerOptions
 	gnb.EvaluationOptions
 	gnb.LaunchOptions
-	// LossOptions are for numbers.
+	// LossOptions are for numbers. Loss "" means absolute: counts have many zeros and few large values.
 	numbers.LossOptions
 	// Ask is count (the number of a node's events in the window), any (whether there is one), sum or mean (of the values Of of these events; a mean of
 	// no events is unknown); "" means count.
@@ -164,6 +164,9 @@ func (o *NodeOptions) complete(ctx context.Context, ds *gnb.Dataset) error {
 		return fmt.Errorf("events: there is no model %q of nodes; choose %s", o.Model, strings.Join(nodeModels, " or "))
 	case model != "tgn" && o.Neighbors+o.Heads+o.TimeDim > 0:
 		return fmt.Errorf("events: Neighbors, Heads and TimeDim are options of the model tgn, and Model is %s; leave them out", model)
+	}
+	if o.Ask != temporal.AskAny {
+		o.Loss = cmp.Or(o.Loss, "absolute")
 	}
 	o.Device, o.Model, o.Hidden, o.Metric = "cpu", model, cmp.Or(o.Hidden, 64), cmp.Or(o.Metric, NodeMetricOf(o.Ask).Name)
 	if model == "tgn" {

@@ -130,7 +130,7 @@ func newTask(name string) (*task, error) {
 	case "node-events":
 		o := &events.NodeOptions{}
 		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, events.NodeTask, nil)
-		t.defaults = map[string]string{"batch": "200", "epochs": "20", "lr": "0.001", "metric": "mae, or auc with --ask any"}
+		t.defaults = map[string]string{"batch": "200", "epochs": "20", "lr": "0.001", "loss": "absolute", "metric": "mae, or auc with --ask any"}
 		t.metric = func(*dataset.Dataset) gnb.Metric { return events.NodeMetricOf(o.Ask) }
 		return t, nil
 	}
