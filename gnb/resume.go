@@ -102,6 +102,9 @@ func (l *launched) resumable(c runs.Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if !l.isDir(r.Dir) {
+		return "", fmt.Errorf("gnb: a resumed run goes on in its own directory, which is %s, but RunDir (--run) is %s; leave RunDir out", r.Dir, l.o.RunDir)
+	}
 	if r.Config.Program != c.Program {
 		return "", fmt.Errorf("gnb: %s is a run of program %q, not of %q; resume it with its own program", r.Dir, r.Config.Program, c.Program)
 	}
@@ -109,6 +112,19 @@ func (l *launched) resumable(c runs.Config) (string, error) {
 		return "", fmt.Errorf("gnb: run %s cannot be resumed unchanged: %s; to resume it all the same set ResumeChanged (--resume-changed), or start another run (leave Resume out)", r.Dir, phrase.Clauses(d.Made))
 	}
 	return l.o.Resume, nil
+}
+
+// isDir reports whether a directory is the one that the options name, if they name one.
+func (l *launched) isDir(dir string) bool {
+	if l.o.RunDir == "" {
+		return true
+	}
+	named, err := os.Stat(l.o.RunDir)
+	if err != nil {
+		return false
+	}
+	of, err := os.Stat(dir)
+	return err == nil && os.SameFile(named, of)
 }
 
 // interrupted returns the directory of the last run with configuration c, if that run was

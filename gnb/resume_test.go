@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -320,5 +321,27 @@ func TestInterruptedRunIsFoundAmongOthers(t *testing.T) {
 	}
 	if third, err := train(t.Context(), o); err != nil || third == first {
 		t.Errorf("a run that had ended was resumed: %s (%v)", third, err)
+	}
+}
+
+// A run goes on in its own directory. A program that asks for another one too learns that, and neither directory changes.
+func TestResumedRunHasOneDirectory(t *testing.T) {
+	t.Parallel()
+	ds := load(t, smallSet)
+	o := gnb.TrainOptions{LaunchOptions: gnb.LaunchOptions{Workers: 1, Quiet: true, Resume: gnb.Never, RunDir: filepath.Join(t.TempDir(), "run")}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}}
+	first, err := gnb.Train(t.Context(), ds, gnb.SAGE, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Epochs, o.Resume, o.ResumeChanged, o.RunDir = 2, first.Dir, true, filepath.Join(t.TempDir(), "other")
+	if _, err := gnb.Train(t.Context(), ds, gnb.SAGE, o); err == nil || !strings.Contains(err.Error(), "goes on in its own directory") {
+		t.Errorf("resuming %s in %s: %v", first.Dir, o.RunDir, err)
+	}
+	if _, err := os.Stat(o.RunDir); err == nil {
+		t.Error("the other directory was made")
+	}
+	o.RunDir = first.Dir
+	if again, err := gnb.Train(t.Context(), ds, gnb.SAGE, o); err != nil || again.Dir != first.Dir {
+		t.Errorf("resuming with the run's own directory: %v", err)
 	}
 }
