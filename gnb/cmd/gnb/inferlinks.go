@@ -37,7 +37,7 @@ func newLinkInfer(fs *flag.FlagSet) *linkInfer {
 	i := &linkInfer{fs: fs}
 	fs.StringVar(&i.pairs, "pairs", "", "`file` of pairs to score or predict, one a line")
 	fs.IntVar(&i.k, "recommend", 0, "links: nodes to recommend to each node")
-	fs.StringVar(&i.nodes, "nodes", "", "`file` of the nodes to recommend to or answer about (default all)")
+	fs.StringVar(&i.nodes, "nodes", "", "`file` of the nodes to answer about (default all)")
 	fs.StringVar(&i.candidates, "candidates", "", "links: `file` of the nodes to recommend (default all)")
 	fs.StringVar(&i.relation, "relation", "", "links: `relation` of the pairs (default the run's)")
 	fs.BoolVar(&i.exclude, "exclude-known", false, "links: recommend no node that is already a neighbour")
