@@ -38,7 +38,7 @@ type Batch struct {
 	// parameters change: for each batch, unless the run has virtual ranks.
 	EndsStep bool
 
-	x       *dataset.Matrix // the features of all nodes; nil if they are sparse
+	x       *dataset.Matrix // the features of all nodes, unless gathered; nil if they are sparse
 	threads int
 	// gathered says that x has the batch's rows alone, in the order of InputIDs.
 	gathered bool
@@ -101,8 +101,15 @@ func (w *Worker) fetchAll(b *Batch, st device.Stager, stop <-chan struct{}) erro
 		switch {
 		case b.rows != nil:
 			places = b.rows.Places
-			if b.x, b.Sparse, err = b.rows.Features(m, stop); err != nil {
-				return err
+			if b.x = nil; st == nil {
+				if b.x, err = b.rows.Table(m, stop); err != nil {
+					return err
+				}
+			}
+			if b.gathered = b.x == nil; b.gathered {
+				if b.x, b.Sparse, err = b.rows.Features(m, stop); err != nil {
+					return err
+				}
 			}
 		case w.feed.noFeatures:
 		case p != nil:

@@ -465,6 +465,24 @@ type Ticket struct {
 	Places []int32
 }
 
+// Table is Features for a program that can read rows in memory of all nodes' rows, by number. It returns nil, and has not
+// waited, where there is no such memory.
+func (t *Ticket) Table(m *Memory, stop <-chan struct{}) (*dataset.Matrix, error) {
+	if t.t == nil {
+		return nil, plane.ErrClosed
+	}
+	if t.Places != nil {
+		return nil, nil
+	}
+	rows, err := t.t.Table(stop)
+	if rows == nil || err != nil {
+		return nil, err
+	}
+	t.own.Reset(&m.table, 1) // for its columns and their type
+	plane.View(&m.table, rows, m.table.Cols, m.table.Half())
+	return &m.table, nil
+}
+
 // Features waits for the rows of a batch, dense or sparse; the other is nil. They are in the order of its InputIDs, in
 // memory of m, without those that are on the rank's GPU.
 func (t *Ticket) Features(m *Memory, stop <-chan struct{}) (*dataset.Matrix, *dataset.Sparse, error) {

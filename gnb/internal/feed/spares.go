@@ -13,6 +13,7 @@ const fewRows = 1 << 13
 // Memory is the memory of a batch's features and labels.
 type Memory struct {
 	dense   dataset.Matrix
+	table   dataset.Matrix // in memory of a window
 	sparse  dataset.Sparse
 	labels  []int32
 	targets []int8

@@ -67,6 +67,16 @@ func Reset(m *dataset.Matrix, rows, cols int, half bool) []byte {
 	return bytesOf(m.F32)
 }
 
+// View makes m the matrix whose rows are in memory that begins at a multiple of 4 bytes, as Reset's bytes are.
+func View(m *dataset.Matrix, rows []byte, cols int, half bool) {
+	m.Rows, m.Cols, m.F32, m.F16 = len(rows)/RowBytes(cols, half), cols, nil, nil
+	if half {
+		m.F16 = unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)/2)
+	} else {
+		m.F32 = unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)/4)
+	}
+}
+
 func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n, n+n/8)

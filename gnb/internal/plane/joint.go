@@ -95,10 +95,7 @@ func newJoint(w *Window, x *Exchange) *joint {
 		m.Got[me].Store(0) // the others read it after the first tick
 	}
 	j := &joint{w: w, s: x.stream(w.o.Inline), apart: from, m: m, me: me, rows: w.rows, gone: make([]int, len(m.Ranks)), open: make([][]batch, len(m.Ranks)), last: &asking{}}
-	chunk := chunkRows * w.o.RowBytes
-	for rows := m.Rows[:m.Nodes*w.o.RowBytes]; len(rows) > 0; rows = rows[min(chunk, len(rows)):] {
-		w.slots.chunks = append(w.slots.chunks, rows[:min(chunk, len(rows))])
-	}
+	w.slots.split(m.Rows[:m.Nodes*w.o.RowBytes])
 	return j
 }
 
@@ -337,7 +334,13 @@ func words(b []byte) []float32 {
 // take gives a node's row a slot of this rank's share. What Machine.Slots has of a row without a slot is where an earlier
 // one was, or anything: the slot itself says whether it is this row's.
 func (j *joint) take(v int32) int32 {
-	k, _ := j.rows.take(v, j.w.room(0))
-	j.m.Slots[v] = k*int32(len(j.m.Ranks)) + int32(j.me)
+	n := int32(len(j.m.Ranks))
+	k := v / n // whose slot of the machine is v
+	if j.w.all() {
+		j.rows.place(v, k)
+	} else {
+		k, _ = j.rows.take(v, j.w.room(0))
+	}
+	j.m.Slots[v] = k*n + int32(j.me)
 	return k
 }

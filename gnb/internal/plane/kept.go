@@ -4,9 +4,13 @@ package plane
 // from one loop to the next: a row that batches read again and again then comes once. The zero value has none.
 //
 // One window at a time has it; see [Options.Kept]. Windows of one Kept are all of a [Machine], of the same memory, or none is.
+//
+// Where the windows have room for the rows of all nodes, the row of a node is in the slot of its number: then a batch can
+// read rows there, as it reads a dataset's own; see [Ticket.Table].
 type Kept struct {
 	rows   rows
-	table  *table // of a window without a Machine, as slots
+	all    bool    // slots are the numbers of nodes
+	table  *table  // of a window without a Machine, as slots
 	slots  *slots
 	window *Window // that has it, or had it last
 }
@@ -22,8 +26,11 @@ func (k *Kept) begin(w *Window) bool {
 		}
 		old.Wait()
 	}
+	if k.window == nil {
+		k.rows.keeps = true
+		k.all = w.hasRoomForAll()
+	}
 	k.window = w
-	k.rows.keeps = true
 	k.rows.settle(func(v int32) {
 		if k.table != nil {
 			k.table.drop(v)
@@ -78,6 +85,14 @@ func (r *rows) take(node int32, most int) (slot, replaced int32) {
 	}
 	r.slots[slot] = ofSlot{node: node}
 	return slot, -1
+}
+
+// place gives a node's row a slot that no row has.
+func (r *rows) place(node, slot int32) {
+	for int(slot) >= len(r.slots) {
+		r.slots = append(r.slots, ofSlot{node: -1})
+	}
+	r.slots[slot] = ofSlot{node: node}
 }
 
 // need says that a batch needs a slot's row.

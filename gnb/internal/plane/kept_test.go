@@ -43,7 +43,7 @@ func TestKept(t *testing.T) {
 			}
 			for i, until := range until {
 				w := Open(t.Context(), Options{
-					Source: source, Nodes: known, Own: held{0, 3}, RowBytes: rowBytes, Bytes: int64(room * rowBytes), Batches: keptBatches, Inline: inline, Threads: 2, Kept: kept,
+					Source: source, Nodes: known, Own: onMachine{nil, 2}, RowBytes: rowBytes, Bytes: int64(room * rowBytes), Batches: keptBatches, Inline: inline, Threads: 2, Kept: kept,
 				})
 				if err := loop(w, lists[0], 6, until); err != nil {
 					t.Fatalf("room %d, loop %d: %v", room, i, err)
@@ -70,7 +70,7 @@ func TestKeptHasNoRowsThatDidNotCome(t *testing.T) {
 	gone := errors.New("the server is gone")
 	source := &direct{fail: func(_ context.Context, call int) error { return map[bool]error{true: gone}[call == 3] }}
 	open := func() *Window {
-		return Open(t.Context(), Options{Source: source, Nodes: nodes, Own: held{0, 3}, RowBytes: rowBytes, Bytes: 1 << 20, Batches: keptBatches, Threads: 1, Kept: kept})
+		return Open(t.Context(), Options{Source: source, Nodes: nodes, Own: onMachine{nil, 2}, RowBytes: rowBytes, Bytes: 1 << 20, Batches: keptBatches, Threads: 1, Kept: kept})
 	}
 	w := open()
 	if err := loop(w, batches, keptBatches, keptBatches); !errors.Is(err, gone) {
@@ -98,6 +98,46 @@ func TestKeptHasNoRowsThatDidNotCome(t *testing.T) {
 		t.Error(err)
 	}
 	w.Wait()
+}
+
+// With room for the rows of all nodes, and none elsewhere, a batch reads them in one table; else it gathers them.
+func TestKeptTable(t *testing.T) {
+	cache, err := NewCache(t.Context(), &direct{}, []int32{1, 2, 3}, nodes, rowBytes, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		o    Options
+		want bool
+	}{
+		"room for all":         {Options{Nodes: nodes, Bytes: nodes * rowBytes, Kept: &Kept{}}, true},
+		"room for all but one": {Options{Nodes: nodes, Bytes: nodes*rowBytes - 1, Kept: &Kept{}}, false},
+		"nodes not known":      {Options{Bytes: 1 << 20, Kept: &Kept{}}, false},
+		"cached rows":          {Options{Nodes: nodes, Bytes: 1 << 20, Kept: &Kept{}, Cache: cache}, false},
+		"rows of its own":      {Options{Nodes: nodes, Bytes: 1 << 20, Kept: &Kept{}, Own: held{0, 3}}, false},
+		"dropped":              {Options{Nodes: nodes, Bytes: 1 << 20}, false},
+	} {
+		o := c.o
+		o.Source, o.RowBytes, o.Batches, o.Threads = &direct{}, rowBytes, 1, 1
+		if o.Own == nil {
+			o.Own = onMachine{nil, 2}
+		}
+		all := make([]int32, nodes)
+		for v := range all {
+			all[v] = int32(v)
+		}
+		w := Open(t.Context(), o)
+		ticket, err := w.Ask(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, err := ticket.Table(nil)
+		if err != nil || (table != nil) != c.want || c.want && string(table) != string(rowsOf(all)) {
+			t.Errorf("%s: a table of %d bytes, %v", name, len(table), err)
+		}
+		w.Close()
+		w.Wait()
+	}
 }
 
 // The ranks of a machine keep rows together from loop to loop; each has what its window has room for.

@@ -8,6 +8,16 @@ type slots struct {
 	rowBytes int
 	chunks   [][]byte // the rows of chunkRows slots each
 	free     []int32  // slots without a row
+	whole    []byte   // the memory that split was given
+}
+
+// split makes slots of memory, which have no free ones.
+func (s *slots) split(memory []byte) {
+	s.whole = memory
+	chunk := chunkRows * s.rowBytes
+	for ; len(memory) > 0; memory = memory[min(chunk, len(memory)):] {
+		s.chunks = append(s.chunks, memory[:min(chunk, len(memory))])
+	}
 }
 
 // take returns a slot without a row.

@@ -30,7 +30,7 @@ type Options struct {
 	// requests of the next ones, so an Ask of these must not wait for it.
 	Bytes int64
 	// Kept, unless nil, has rows of earlier loops, and keeps those of this one where Bytes leave room; Pool is nil then, and
-	// the source is no [Collective]. A window that opens while another one has it keeps none.
+	// the source is no [Collective]. Nodes, RowBytes and Bytes are then those of the earlier windows. A window that opens while another one has it keeps none.
 	Kept *Kept
 	// Batches is the number of batches of the loop, the same on all ranks of a [Collective] source.
 	Batches int
@@ -127,6 +127,9 @@ func Open(ctx context.Context, o Options) *Window {
 	default:
 		if o.Kept.slots == nil {
 			o.Kept.slots, o.Kept.table = w.slots, newTable(o.Nodes)
+			if o.Kept.all {
+				w.slots.split(make([]byte, o.Nodes*o.RowBytes)) // what is not written to takes no memory
+			}
 		}
 		w.slots, w.slot = o.Kept.slots, o.Kept.table
 	}
@@ -259,11 +262,16 @@ func (w *Window) admit(t *Ticket) error {
 			continue
 		}
 		v := t.ids[p.row]
-		at, replaced := w.rows.take(v, room)
-		if replaced >= 0 {
-			w.slot.drop(replaced)
+		at := v
+		if w.all() {
+			w.rows.place(v, at)
+		} else {
+			var replaced int32
+			if at, replaced = w.rows.take(v, room); replaced >= 0 {
+				w.slot.drop(replaced)
+			}
+			w.slots.reach(at)
 		}
-		w.slots.reach(at)
 		w.slot.put(v, at)
 		w.rows.need(at)
 		p.at = at
@@ -386,6 +394,18 @@ func (w *Window) get(t *Ticket) {
 	close(t.ready)
 }
 
+// hasRoomForAll reports whether the windows have room for the rows of all nodes.
+func (w *Window) hasRoomForAll() bool {
+	ranks := 1
+	if w.o.Machine != nil {
+		ranks = len(w.o.Machine.Ranks)
+	}
+	return w.o.Nodes > 0 && w.o.RowBytes > 0 && w.room(0) >= (w.o.Nodes+ranks-1)/ranks
+}
+
+// all reports whether the slots of the window are the numbers of nodes.
+func (w *Window) all() bool { return w.rows.keeps && w.o.Kept.all }
+
 // room is the number of rows that Options.Bytes have room for, n if it is not known.
 func (w *Window) room(n int) int {
 	if w.o.RowBytes == 0 {
@@ -435,7 +455,8 @@ func (w *Window) each(n int, f func(i int)) {
 }
 
 // Gather waits for the rows of the batch, writes them to dst [len(ids) rows] in the order of the ids, and drops those that no
-// later batch needs. It returns [ErrClosed] soon after stop is closed; a nil stop is never closed. Call it once.
+// later batch needs and that are not kept. It returns [ErrClosed] soon after stop is closed; a nil stop is never closed. Call it
+// or Table, once.
 func (t *Ticket) Gather(stop <-chan struct{}, dst []byte) error {
 	w, n := t.w, t.w.o.RowBytes
 	if len(dst) != len(t.ids)*n {
@@ -450,17 +471,8 @@ func (t *Ticket) Gather(stop <-chan struct{}, dst []byte) error {
 			copy(dst[int(p.row)*n:], w.cachedRow(p.at))
 		})
 	}
-	select {
-	case <-t.ready:
-	case <-stop:
-	}
-	select {
-	case <-stop: // also if the rows are there: those that it shares with an earlier batch, which was given up, may be on their way
-		return ErrClosed
-	default:
-	}
-	if t.err != nil {
-		return t.err
+	if err := t.wait(stop); err != nil {
+		return err
 	}
 	w.mu.Lock()
 	chunks := w.slots.chunks
@@ -477,27 +489,61 @@ func (t *Ticket) Gather(stop <-chan struct{}, dst []byte) error {
 			copy(dst[int(p.row)*n:], w.slots.row(chunks, p.at))
 		})
 	}
-	w.mu.Lock()
-	w.open--
+	t.done()
+	return nil
+}
+
+// Table waits as Gather does, and returns memory for the rows of all nodes, by number, in which those of the batch are and
+// stay. It returns nil, and has not waited, where the window keeps no such memory, or a batch's rows are elsewhere too: in a
+// cache, or on this machine.
+func (t *Ticket) Table(stop <-chan struct{}) ([]byte, error) {
+	w := t.w
+	if !w.all() || len(t.held) < len(t.ids) {
+		return nil, nil
+	}
+	if err := t.wait(stop); err != nil {
+		return nil, err
+	}
+	t.done()
 	if w.joint != nil {
+		return w.o.Machine.Rows[:w.o.Nodes*w.o.RowBytes], nil
+	}
+	return w.slots.whole, nil
+}
+
+// wait waits for the rows of the batch.
+func (t *Ticket) wait(stop <-chan struct{}) error {
+	select {
+	case <-t.ready:
+	case <-stop:
+	}
+	select {
+	case <-stop: // also if the rows are there: those that it shares with an earlier batch, which was given up, may be on their way
+		return ErrClosed
+	default:
+	}
+	return t.err
+}
+
+// done says that the batch has its rows.
+func (t *Ticket) done() {
+	w := t.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer w.change.Broadcast()
+	w.open--
+	switch {
+	case w.joint != nil:
 		w.joint.gathered++ // the other ranks learn it at the next tick
-		w.change.Broadcast()
-		w.mu.Unlock()
-		return nil
-	}
-	if w.replaces() {
+	case w.replaces():
 		w.gathered(t)
-		w.mu.Unlock()
-		return nil
-	}
-	for _, p := range t.held {
-		if w.rows.done(p.at) {
-			w.slot.drop(t.ids[p.row])
+	default:
+		for _, p := range t.held {
+			if w.rows.done(p.at) {
+				w.slot.drop(t.ids[p.row])
+			}
 		}
 	}
-	w.change.Broadcast()
-	w.mu.Unlock()
-	return nil
 }
 
 // Close ends the window: Ask and Gather return, and requests of a source that is not a [Collective] end, of which the other
