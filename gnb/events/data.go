@@ -21,16 +21,23 @@ func withEdges(ctx context.Context, ds *dataset.Dataset, report func(done, total
 	return whole, nil
 }
 
+// denseFeatures reports whether nodes have dense features, in memory, in parts or at servers. Models read no others.
+func denseFeatures(ds *dataset.Dataset) bool {
+	if divided.Is(ds) {
+		return ds.FeatureDim() > 0 && ds.Meta.FeatureFormat == ""
+	}
+	return ds.Features != nil
+}
+
 // nodeFeatures returns the features of all nodes, those in parts or at servers in memory; nil if a dataset has no dense ones, or the model reads
 // none.
 func (o *Options) nodeFeatures(ctx context.Context, ds *dataset.Dataset) (x *dataset.Matrix, err error) {
-	switch {
-	case o.Model == "counts" || o.Model == "walks":
-		return nil, nil
-	case !divided.Is(ds):
+	k, err := kindOf(o.Model)
+	if err != nil || !k.features || !denseFeatures(ds) {
+		return nil, err
+	}
+	if !divided.Is(ds) {
 		return ds.Features, nil
-	case ds.FeatureDim() == 0 || ds.Meta.FeatureFormat != "":
-		return nil, nil
 	}
 	fail := func(err error) (*dataset.Matrix, error) {
 		return nil, fmt.Errorf("events: the model %s reads the features of all nodes: %w", o.Model, err)

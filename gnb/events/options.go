@@ -240,7 +240,7 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if until := ds.Meta.FeaturesUntil; k.features && until != nil && s.cols > 0 && *until > s.until[0] && *until < s.Time[s.Len()-1] {
 		return leak("the features of events of %s are fitted to the events up to time %d, and training ends at time %d; convert the data with --fit %[3]d, or train until %[2]d (Until, --until)", ds.Name(), *until, s.until[0])
 	}
-	if k.learnsNodes && ds.Features == nil {
+	if k.learnsNodes && !denseFeatures(ds) {
 		o.NodeRows = cmp.Or(o.NodeRows, o.Hidden)
 	}
 	o.Until = s.until

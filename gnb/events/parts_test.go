@@ -159,6 +159,13 @@ func TestInPartsAndAtServers(t *testing.T) {
 	for _, model := range []string{"counts", "tgn"} {
 		sameOn(t, model, ds, cases)
 	}
+	for _, model := range []string{"walks", "mixer", "tgat"} {
+		sameOn(t, model, ds, []onData{cases[1], cases[4], cases[5]})
+	}
+	bare := *ds // mixer then learns a row for each node
+	bare.Features = nil
+	bare.Describe()
+	sameOn(t, "mixer", &bare, []onData{{"parts without features", divide(t, &bare, divided.Options{NoTopology: true}), 2, 0}})
 	ofTypes := typed(t, 500)
 	sameOn(t, "tgn", ofTypes, []onData{
 		{"typed parts", divide(t, ofTypes, divided.Options{}), 2, 0},
