@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/feed"
+	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/divided"
 	"github.com/graphnb/graphnb/internal/machine"
@@ -21,6 +24,19 @@ func withEdges(ctx context.Context, ds *dataset.Dataset, report func(done, total
 	return whole, nil
 }
 
+// edgesOf is withEdges of a dataset that is about to be trained on, with a bar.
+func edgesOf(ctx context.Context, ds *dataset.Dataset, quiet bool) (*dataset.Dataset, error) {
+	bar := getdata.Begin("getting the events of "+ds.Name(), 0, getdata.BarOptions{Unit: "edges", After: time.Second, Quiet: quiet})
+	defer bar.Done()
+	return withEdges(ctx, ds, bar.Set)
+}
+
+// edgesOfWorker is withEdges of a worker's dataset.
+func edgesOfWorker(w *gnb.Worker) (*dataset.Dataset, error) {
+	progress := w.Progress("copy events", int(w.Dataset().Edges()))
+	return withEdges(context.Background(), w.Dataset(), func(done, _ int64) { progress(int(done)) })
+}
+
 // denseFeatures reports whether nodes have dense features, in memory, in parts or at servers. Models read no others.
 func denseFeatures(ds *dataset.Dataset) bool {
 	if divided.Is(ds) {
@@ -29,18 +45,16 @@ func denseFeatures(ds *dataset.Dataset) bool {
 	return ds.Features != nil
 }
 
-// nodeFeatures returns the features of all nodes, those in parts or at servers in memory; nil if a dataset has no dense ones, or the model reads
-// none.
-func (o *Options) nodeFeatures(ctx context.Context, ds *dataset.Dataset) (x *dataset.Matrix, err error) {
-	k, err := kindOf(o.Model)
-	if err != nil || !k.features || !denseFeatures(ds) {
-		return nil, err
-	}
-	if !divided.Is(ds) {
+// nodeFeatures returns the features of all nodes, those in parts or at servers in memory; nil if a dataset has no dense ones.
+func nodeFeatures(ctx context.Context, ds *dataset.Dataset, threads int) (x *dataset.Matrix, err error) {
+	switch {
+	case !denseFeatures(ds):
+		return nil, nil
+	case !divided.Is(ds):
 		return ds.Features, nil
 	}
 	fail := func(err error) (*dataset.Matrix, error) {
-		return nil, fmt.Errorf("events: the model %s reads the features of all nodes: %w", o.Model, err)
+		return nil, fmt.Errorf("events: the model reads the features of all nodes: %w", err)
 	}
 	if err := machine.Room(fmt.Sprintf("%d features of each of %d nodes", ds.FeatureDim(), ds.Nodes()), 4*float64(ds.FeatureDim())*float64(ds.Nodes())); err != nil {
 		return fail(err)
@@ -50,7 +64,7 @@ func (o *Options) nodeFeatures(ctx context.Context, ds *dataset.Dataset) (x *dat
 		return fail(err)
 	}
 	defer func() { err = errors.Join(err, book.CloseParts()) }()
-	x, _, missing, err := new(feed.Memory).RowsOf(ctx, book, feed.Numbers(ds.Nodes()), o.Threads)
+	x, _, missing, err := new(feed.Memory).RowsOf(ctx, book, feed.Numbers(ds.Nodes()), threads)
 	if err == nil && len(missing) > 0 {
 		_, err = book.Part(book.PartOf(int32(missing[0])))
 	}

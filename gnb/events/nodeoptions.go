@@ -137,6 +137,14 @@ func (o *NodeOptions) metric(classes int) (gnb.Metric, error) {
 	return tally.Metric(ds), tally.CheckLabels(ds)
 }
 
+// nodeFeatures returns the features of nodes, nil if the model reads none.
+func (o *NodeOptions) nodeFeatures(ctx context.Context, ds *dataset.Dataset) (*dataset.Matrix, error) {
+	if o.Model != "tgn" {
+		return nil, nil
+	}
+	return nodeFeatures(ctx, ds, o.Threads)
+}
+
 // complete checks the options, and fills in their defaults.
 func (o *NodeOptions) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if err := checkShared(o.OptimizerOptions, o.LaunchOptions, o.Dropout, o.TimeScale, o.Until); err != nil {
@@ -178,7 +186,11 @@ func (o *NodeOptions) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
 		return err
 	}
-	r, err := newNodeRows(ds, o)
+	whole, err := edgesOf(ctx, ds, o.Quiet)
+	if err != nil {
+		return err
+	}
+	r, err := newNodeRows(whole, o)
 	if err != nil {
 		return err
 	}

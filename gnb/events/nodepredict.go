@@ -4,7 +4,7 @@ import (
 	"context"
 	"math"
 
-	"github.com/graphnb/graphnb/gnb/internal/getdata"
+	"github.com/graphnb/graphnb/gnb/internal/feed"
 	"github.com/graphnb/graphnb/gnb/runs"
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -36,10 +36,19 @@ func PredictNodes(ctx context.Context, run *runs.Run, ds *dataset.Dataset, nodes
 	if err != nil {
 		return p, err
 	}
-	if err := getdata.Opened(ctx, ds, true); err != nil {
+	if ds, err = feed.OneWidth(ctx, ds, true); err != nil { // as it was trained
 		return p, err
 	}
-	r, err := openNodeRows(ds, &had)
+	whole, err := withEdges(ctx, ds, nil)
+	if err != nil {
+		return p, err
+	}
+	r, err := openNodeRows(whole, &had)
+	if err != nil {
+		return p, err
+	}
+	had.Threads = o.Threads
+	x, err := had.nodeFeatures(ctx, ds)
 	if err != nil {
 		return p, err
 	}
@@ -50,7 +59,7 @@ func PredictNodes(ctx context.Context, run *runs.Run, ds *dataset.Dataset, nodes
 		return p, err
 	}
 	p.Until = temporal.Plus(p.AsOf, r.ask.Window)
-	m := had.newModel(r, ds.Features, run.Config.Nodes)
+	m := had.newModel(r, x, run.Config.Nodes)
 	if err := loadWeights(run, m, o.Final, ds.Name()); err != nil {
 		return p, err
 	}

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"context"
 	"fmt"
 	"iter"
 
@@ -24,7 +25,11 @@ type nodeTrainer struct {
 }
 
 func startNodes(w *gnb.Worker, o NodeOptions) (gnb.Task, error) {
-	r, err := newNodeRows(w.Dataset(), &o)
+	ds, err := edgesOfWorker(w)
+	if err != nil {
+		return nil, err
+	}
+	r, err := newNodeRows(ds, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -32,14 +37,18 @@ func startNodes(w *gnb.Worker, o NodeOptions) (gnb.Task, error) {
 	if t.metric, err = o.metric(r.classes); err != nil {
 		return nil, err
 	}
-	if t.audit, err = newNodeAuditor(w.Dataset(), r, &o); err != nil {
+	if t.audit, err = newNodeAuditor(ds, r, &o); err != nil {
+		return nil, err
+	}
+	x, err := o.nodeFeatures(context.Background(), w.Dataset())
+	if err != nil {
 		return nil, err
 	}
 	w.Keep("proof", &t.audit.Proof)
 	w.Keep("taken", &t.taken)
 	train, val := r.ranges["train"], r.ranges["val"]
 	w.Printf("%d questions for training, %d for validation and %d for the test; %s", train[1], val[1]-val[0], len(r.nodes)-val[1], r.dropped)
-	t.model = o.newModel(r, w.Dataset().Features, r.Nodes)
+	t.model = o.newModel(r, x, r.Nodes)
 	t.net = w.NetworkOf(o.Model+" of nodes", nn.ModelConfig{}, t.model)
 	w.WithoutFeatures() // the model reads rows of its own
 	return t, nil

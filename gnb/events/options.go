@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
@@ -125,6 +124,14 @@ func defaultLR(model string) float64 {
 	return k.lr
 }
 
+// nodeFeatures returns the features of nodes, nil if the model reads none.
+func (o *Options) nodeFeatures(ctx context.Context, ds *dataset.Dataset) (*dataset.Matrix, error) {
+	if k, err := kindOf(o.Model); err != nil || !k.features {
+		return nil, err
+	}
+	return nodeFeatures(ctx, ds, o.Threads)
+}
+
 // checkModel returns an error if an option is set that the model does not read.
 func (o *Options) checkModel(k kind) error {
 	for _, of := range []struct {
@@ -221,9 +228,7 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
 		return err
 	}
-	bar := getdata.Begin("getting the events of "+ds.Name(), 0, getdata.BarOptions{Unit: "edges", After: time.Second, Quiet: o.Quiet})
-	whole, err := withEdges(ctx, ds, bar.Set)
-	bar.Done()
+	whole, err := edgesOf(ctx, ds, o.Quiet)
 	if err != nil {
 		return err
 	}

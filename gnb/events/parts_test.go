@@ -111,7 +111,7 @@ func typed(t *testing.T, n int) *dataset.Dataset {
 // of an undivided dataset.
 func atServers(t *testing.T, ds *dataset.Dataset, query string, parts ...[]int) *gnb.Dataset {
 	t.Helper()
-	limits := serve.Limits{Nodes: 20, Edges: 300, Bytes: 2000}
+	limits := serve.Limits{Nodes: 20, Edges: 800, Bytes: 20_000}
 	var hosts []string
 	if parts == nil {
 		parts = [][]int{nil}
@@ -215,6 +215,47 @@ func sameOn(t *testing.T, model string, ds *dataset.Dataset, cases []onData) {
 		}
 		if !slices.Equal(same.Nodes, top.Nodes) || !slices.Equal(same.IDs, top.IDs) || !slices.Equal(same.Scores, top.Scores) {
 			t.Errorf("%s, %s: other recommendations", model, c.name)
+		}
+	}
+}
+
+// What is learned and said of nodes over time is the same on parts and at servers.
+func TestNodesInPartsAndAtServers(t *testing.T) {
+	testneed.NotShort(t, "it trains several times")
+	t.Setenv(envknob.Home.Name, t.TempDir())
+	ds := tides(40)
+	ds.Features = &dataset.Matrix{Rows: ds.Nodes(), Cols: 1}
+	for v := range ds.Nodes() {
+		ds.Features.F32 = append(ds.Features.F32, float32(v%4))
+	}
+	ds.Describe()
+	apart := divide(t, ds, divided.Options{NoTopology: true})
+	served := atServers(t, ds, "")
+	for _, o := range []events.NodeOptions{{Ask: "sum", Of: "amount"}, {Model: "tgn", Neighbors: 3}} {
+		run := func(ds *gnb.Dataset, workers, virtual int) *runs.Run {
+			t.Helper()
+			o := nodeOptions(t, o)
+			o.Workers, o.VirtualRanks, o.Threads, o.Epochs, o.Hidden = workers, virtual, 1, 2, 8
+			r, err := events.TrainNodes(t.Context(), ds, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		want := run(ds, 1, 8)
+		said, err := events.PredictNodes(t.Context(), want, ds, nil, events.PredictOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []onData{{"parts", divide(t, ds, divided.Options{}), 4, 0}, {"parts without the whole graph", apart, 2, 0}, {"a server", served, 2, 4}} {
+			runstest.Same(t, o.Model+" "+c.name, run(c.data, c.workers, c.virtual), want, 5)
+			got, err := events.PredictNodes(t.Context(), want, c.data, nil, events.PredictOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got.Nodes) == 0 || !slices.Equal(got.Nodes, said.Nodes) || !slices.Equal(got.Rows.F32, said.Rows.F32) {
+				t.Errorf("%s on %s: other predictions", o.Model, c.name)
+			}
 		}
 	}
 }

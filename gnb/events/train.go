@@ -61,8 +61,7 @@ type trainer struct {
 }
 
 func start(w *gnb.Worker, o Options) (gnb.Task, error) {
-	progress := w.Progress("copy events", int(w.Dataset().Edges()))
-	ds, err := withEdges(context.Background(), w.Dataset(), func(done, _ int64) { progress(int(done)) })
+	ds, err := edgesOfWorker(w)
 	if err != nil {
 		return nil, err
 	}
