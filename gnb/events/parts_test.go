@@ -3,6 +3,7 @@ package events_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -293,30 +294,51 @@ func TestSweepOnParts(t *testing.T) {
 	}
 }
 
-// A run on parts whose workers are killed goes on to the same bits, and ends on the undivided dataset, which is the same data.
+// A run on parts whose workers are killed at random steps goes on to the same bits, with one thread or two, and ends on the undivided
+// dataset, which is the same data. With GNB_SOAK=1 it is killed ten times.
 func TestKilledOnParts(t *testing.T) {
 	testneed.NotShort(t, "it kills and resumes runs for seconds")
+	kills := 2
+	if envknob.Soak.On() {
+		kills = 10
+	}
 	ds := listed(t, 500)
 	dir := t.TempDir()
 	undivided := filepath.Join(dir, "undivided")
 	if err := dataset.Write(undivided, ds); err != nil {
 		t.Fatal(err)
 	}
-	apart := divide(t, ds, divided.Options{NoTopology: true}).Dir()
-	start := func(o cellOptions) {
-		o.Model, o.Workers, o.VirtualRanks, o.Threads = "tgn", 2, 4, 1
+	forms := []string{divide(t, ds, divided.Options{NoTopology: true}).Dir(), divide(t, ds, divided.Options{}).Dir(), undivided}
+	start := func(o cellOptions) (ended bool) {
+		t.Helper()
+		o.Model, o.Workers, o.VirtualRanks = "tgn", 2, 4
 		c := runtest.StartCell(t, "events", filepath.Join(dir, "runs"), o)
 		err := c.Wait(2 * time.Minute)
 		c.Gone(20 * time.Second)
-		if (err != nil) != (o.Kill > 0) {
+		if err != nil && (o.Kill == 0 || !strings.Contains(c.Out.String(), "killed")) {
 			t.Fatalf("%v\n%s", err, c.Out.String())
 		}
+		return err == nil
 	}
 	whole, killed := filepath.Join(dir, "whole"), filepath.Join(dir, "killed")
-	start(cellOptions{Data: undivided, Dir: whole})
-	start(cellOptions{Data: apart, Dir: killed, Kill: 5})
-	start(cellOptions{Data: apart, Dir: killed, Resume: killed, Kill: 13})
-	start(cellOptions{Data: undivided, Dir: killed, Resume: killed})
+	start(cellOptions{Data: undivided, Dir: whole, Threads: 1})
+	losses, err := runstest.Open(t, whole).Losses()
+	if err != nil || len(losses) < 30 {
+		t.Fatalf("%d steps, %v; want 30 or more, so that kills come at different steps", len(losses), err)
+	}
+	random := rand.New(rand.NewPCG(6, 7))
+	o := cellOptions{Dir: killed}
+	for k := range kills {
+		o.Data, o.Threads = forms[k%2], 1+k%2
+		o.Kill += 1 + random.Int64N(int64(len(losses)/(kills+1)))
+		t.Logf("a kill after step %d of %d on %s", o.Kill, len(losses), filepath.Base(o.Data))
+		if start(o) {
+			t.Fatalf("the run ended before it was killed")
+		}
+		o.Resume = killed
+	}
+	o.Data, o.Kill = undivided, 0
+	start(o)
 	runstest.Same(t, "the killed run", runstest.Open(t, killed), runstest.Open(t, whole), 9)
 }
 
