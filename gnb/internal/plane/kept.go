@@ -9,8 +9,8 @@ package plane
 // read rows there, as it reads a dataset's own; see [Ticket.Table].
 type Kept struct {
 	rows   rows
-	all    bool    // slots are the numbers of nodes
-	table  *table  // of a window without a Machine, as slots
+	all    bool   // slots are the numbers of nodes
+	table  *table // of a window without a Machine, as slots
 	slots  *slots
 	window *Window // that has it, or had it last
 }
