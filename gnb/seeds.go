@@ -101,6 +101,9 @@ func (w *Worker) seedsOfItems(b *Batch, p plan, epoch, step int, items []int32, 
 		}
 	}
 	seeds, b.Value, err = p.own.Of(epoch, step, items, lo, hi)
+	if err == nil && seeds.Times != nil && w.ds.NodeTimes != nil && p.AsOf.NodeTimes == nil {
+		return seeds, fmt.Errorf("gnb: the seeds have times, and so have the nodes of %s, which would be seen before they exist; set AsOf.NodeTimes of the Loader to NodeTimes of the dataset", w.ds.Name())
+	}
 	if seeds.Len() == 0 && b.global.Times != nil { // as the other ranks' shares
 		seeds.Times = []int64{}
 	}

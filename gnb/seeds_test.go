@@ -100,6 +100,7 @@ type treesOptions struct {
 	Untimed bool
 	AsOf    gnb.AsOf
 	ByNodes bool  // nodes have times
+	OfData  bool  // the times of the nodes of the dataset
 	From    int64 // the first time of seeds
 }
 
@@ -126,6 +127,9 @@ var trees = gnb.Program("test.trees", func(w *gnb.Worker, o treesOptions) error 
 		return seeds, labels, nil
 	}}
 	loader := gnb.Loader{Fanouts: []int{4, -1}, Batch: o.Batch, Disjoint: true, AsOf: o.AsOf, ProveTime: !o.Untimed}
+	if o.OfData {
+		loader.AsOf.NodeTimes = ds.NodeTimes
+	}
 	if o.ByNodes {
 		loader.AsOf.NodeTimes = make([]int64, ds.Nodes())
 		for v := range loader.AsOf.NodeTimes {
@@ -256,6 +260,29 @@ func TestAsOfOptions(t *testing.T) {
 		_, err := gnb.Launch(t.Context(), trees, o, gnb.LaunchOptions{Data: ds, Quiet: true, RunDir: t.TempDir()})
 		readable(t, err, want)
 	}
+	// Times of nodes of the dataset reach the workers, which may not leave them out.
+	timed := ds.WithGraph(ds.Graph)
+	timed.NodeTimes = make([]int64, ds.Nodes())
+	for v := range timed.NodeTimes {
+		timed.NodeTimes[v] = int64(v%60) - 20
+	}
+	sums := map[bool]string{}
+	for _, of := range []bool{false, true} {
+		o, data := treesOptions{Batch: 64, ByNodes: !of, OfData: of}, ds
+		if of {
+			data = timed
+		}
+		run, err := gnb.Launch(t.Context(), trees, o, gnb.LaunchOptions{Data: data, Workers: 2, Quiet: true, Seed: 3, RunDir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums[of] = run.Result.Text["digest"]
+	}
+	if sums[true] != sums[false] || sums[true] == "" {
+		t.Errorf("with the times of the dataset's nodes the samples are %s, and with the same times %s", sums[true], sums[false])
+	}
+	_, err := gnb.Launch(t.Context(), trees, treesOptions{Batch: 64}, gnb.LaunchOptions{Data: timed, Quiet: true, RunDir: t.TempDir()})
+	readable(t, err, "which would be seen before they exist; set AsOf.NodeTimes of the Loader to NodeTimes of the dataset")
 	// What a proof finds ends the run.
 	for e := range times {
 		times[e] += 1_600_000_000
@@ -269,7 +296,7 @@ func TestAsOfOptions(t *testing.T) {
 			readable(t, err, want)
 		}
 	}
-	_, err := gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{SamplerOptions: gnb.SamplerOptions{TimeWindow: 3}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()}})
+	_, err = gnb.Train(t.Context(), ds, gnb.SAGE, gnb.TrainOptions{SamplerOptions: gnb.SamplerOptions{TimeWindow: 3}, OptimizerOptions: gnb.OptimizerOptions{Epochs: 1}, LaunchOptions: gnb.LaunchOptions{Quiet: true, RunDir: t.TempDir()}})
 	readable(t, err, "this loop's seeds have no times")
 }
 

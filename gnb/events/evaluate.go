@@ -86,6 +86,13 @@ func (t *trainer) prepare() (err error) {
 	} else if t.wrong, err = temporal.TGB(t.s.Events, t.s.Train, t.s.Val, temporal.TGBOptions{Negatives: t.o.EvalNegatives, Seed: evalSeed}); err != nil {
 		return fmt.Errorf("events: %w", err)
 	}
+	if t.s.NodeTimes != nil {
+		those := existing{t.wrong, t.s}
+		if late, all := those.late(); late > 0 {
+			t.w.Printf("%d of the %d negatives of validation and test do not exist yet at the time of their event, and are left out", late, all)
+		}
+		t.wrong = those
+	}
 	if t.banks, err = rankByBanks(t.s, t.wrong); err != nil {
 		return err
 	}
@@ -107,6 +114,26 @@ type drawnNegatives struct{ *temporal.Drawer }
 
 // Of implements [wrongOf].
 func (d *drawnNegatives) Of(event int) []int32 { return d.Append(nil, evalSeed, 0, event) }
+
+// existing are those that exist at the time of the event.
+type existing struct {
+	wrongOf
+	s *stream
+}
+
+// Of implements [wrongOf].
+func (x existing) Of(event int) []int32 {
+	return slices.DeleteFunc(slices.Clone(x.wrongOf.Of(event)), func(v int32) bool { return !x.s.Exists(v, x.s.Time[event]) })
+}
+
+// late counts the negatives that do not exist yet, and all.
+func (x existing) late() (late, all int) {
+	for e := x.s.Train; e < x.s.Test; e++ {
+		n := len(x.wrongOf.Of(e))
+		late, all = late+n-len(x.Of(e)), all+n
+	}
+	return late, all
+}
 
 // mostPermuted is the most evaluated events times nodes for which the benchmark's negatives are made: some minutes.
 const mostPermuted = 10e9

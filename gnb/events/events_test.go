@@ -285,3 +285,40 @@ func TestOptionsOfOtherModels(t *testing.T) {
 		}
 	}
 }
+
+// A node that does not exist yet is no negative, neither in training nor in evaluation, which says how many are left out.
+func TestNodesThatDoNotExistYet(t *testing.T) {
+	train := func(late int64) (run *runs.Run, said string) {
+		ds := rounds(1000)
+		ds.NodeTimes = make([]int64, ds.Nodes())
+		for v := 20; v < 24; v++ { // of ten places
+			ds.NodeTimes[v] = late
+		}
+		o := events.Options{EvalNegatives: 9}
+		o.Batch, o.Epochs, o.Quiet, o.RunDir = 100, 1, true, filepath.Join(t.TempDir(), "run")
+		o.Events = func(e runs.Event) {
+			if e.Kind == runs.KindPrint {
+				said += e.Text + "\n"
+			}
+		}
+		run, err := events.Train(context.Background(), ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run, said
+	}
+	all, said := train(0)
+	if strings.Contains(said, "do not exist yet") {
+		t.Errorf("all nodes exist, and the run says %s", said)
+	}
+	some, said := train(1e6)
+	if !strings.Contains(said, "negatives of validation and test do not exist yet at the time of their event, and are left out") {
+		t.Errorf("the run says %s", said)
+	}
+	if a, b := all.Value("test_mrr"), some.Value("test_mrr"); !(b > a+0.02) {
+		t.Errorf("among fewer negatives the MRR is %.3f, and %.3f among all", b, a)
+	}
+	if n := some.Value("proved_questions"); n != 700 {
+		t.Errorf("%v questions are proved", n)
+	}
+}

@@ -28,7 +28,7 @@ type nodeEvents struct {
 
 // newNodeAuditor returns an auditor, which has checked that the events are in the order of time.
 func newNodeAuditor(ds *dataset.Dataset, r *nodeRows, o *NodeOptions) (*nodeAuditor, error) {
-	a, err := newAuditor(ds.Graph, r.stream)
+	a, err := newAuditor(ds.Graph, ds.NodeTimes, r.stream)
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func Recommend(ctx context.Context, run *runs.Run, ds *dataset.Dataset, nodes []
 		nodes = distinct(known.Src)
 	}
 	if o.Candidates == nil {
-		o.Candidates = distinct(known.Dst)
+		o.Candidates = slices.DeleteFunc(distinct(known.Dst), func(v int32) bool { return !known.Exists(v, a.asOf) })
 	}
 	if err := errors.Join(checkNodes(known.Nodes, nodes), checkNodes(known.Nodes, o.Candidates)); err != nil {
 		return r, err

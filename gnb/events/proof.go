@@ -17,6 +17,8 @@ type auditor struct {
 	g  *graphops.Graph
 	at []int64 // [events]: their edges
 	s  *stream
+	// nodes are the times of the nodes; nil if they have none.
+	nodes []int64
 	// Proof is what has been checked.
 	Proof
 
@@ -37,9 +39,9 @@ func leak(format string, args ...any) error {
 	return fmt.Errorf("events: %w: %s", ErrLeak, fmt.Sprintf(format, args...))
 }
 
-// newAuditor returns an auditor of a stream, whose order it checks by the graph's arrays.
-func newAuditor(g *graphops.Graph, s *stream) (*auditor, error) {
-	a := &auditor{g: g, at: s.Edge, s: s}
+// newAuditor returns an auditor of a stream, whose order it checks by the graph's arrays, and of nodes with these times, if they have some.
+func newAuditor(g *graphops.Graph, nodes []int64, s *stream) (*auditor, error) {
+	a := &auditor{g: g, at: s.Edge, s: s, nodes: nodes}
 	seen := slices.Clone(a.at)
 	slices.Sort(seen)
 	for i, e := range seen {
@@ -105,6 +107,9 @@ func (a *auditor) check(q *questions, events []int32, known int) error {
 			positives = a.positives(first, last+1)
 		}
 		for _, v := range cands[1:] {
+			if from := a.nodes; from != nil && from[v] > t {
+				return leak("%d is a negative of event %d of time %d, and exists from time %d on only", v, e, t, from[v])
+			}
 			if _, bad := slices.BinarySearch(positives[sourceAt{u, t}], v); bad {
 				return leak("%d is a negative of event %d, although %d → %[1]d happens at its time %d", v, e, u, t)
 			}

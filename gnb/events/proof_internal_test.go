@@ -92,6 +92,11 @@ func TestPlantedLeaksAreFound(t *testing.T) {
 			q.cands[q.starts[2]+1] = s.Dst[43]
 			return first
 		}, "happens at its time"},
+		{"a negative does not exist yet", func(ds *dataset.Dataset, s *stream, q *questions) int {
+			ds.NodeTimes = make([]int64, s.Nodes)
+			ds.NodeTimes[q.cands[q.starts[3]+1]] = q.times[3] + 1
+			return first
+		}, "is a negative of event 4"},
 		{"questions reach into the next step", func(_ *dataset.Dataset, s *stream, q *questions) int {
 			q.ask(s, first+batch, nil)
 			return first
@@ -103,11 +108,12 @@ func TestPlantedLeaksAreFound(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ds, s, q := clean()
-			a, err := newAuditor(ds.Graph, s)
+			a, err := newAuditor(ds.Graph, ds.NodeTimes, s)
 			if err != nil {
 				t.Fatal(err)
 			}
 			known := c.plant(ds, s, q)
+			a.nodes = ds.NodeTimes
 			var events []int32
 			for i := range q.src {
 				events = append(events, first+int32(i))
@@ -128,7 +134,7 @@ func TestPlantedLeaksAreFound(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			ds, s, _ := clean()
 			c.plant(ds, s)
-			_, err := newAuditor(ds.Graph, s)
+			_, err := newAuditor(ds.Graph, ds.NodeTimes, s)
 			expect(t, err, c.want, true)
 		})
 	}
@@ -175,7 +181,7 @@ func TestAnswersDoNotRestOnTheFuture(t *testing.T) {
 				if n := state.taken(); n != at {
 					t.Fatalf("the state has taken in %d events, want %d", n, at)
 				}
-				a, err := newAuditor(visits(400, at, seed).Graph, s)
+				a, err := newAuditor(visits(400, at, seed).Graph, nil, s)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -70,7 +70,7 @@ func start(w *gnb.Worker, o Options) (gnb.Task, error) {
 		return nil, err
 	}
 	t := &trainer{w: w, o: o, s: s}
-	if t.audit, err = newAuditor(ds.Graph, s); err != nil {
+	if t.audit, err = newAuditor(ds.Graph, ds.NodeTimes, s); err != nil {
 		return nil, err
 	}
 	x, err := o.nodeFeatures(context.Background(), w.Dataset())

@@ -32,6 +32,7 @@ type Data struct {
 	GraphSizes *dataset.GraphSizes // of a dataset of many graphs
 	Duplicates *dataset.Duplicates // nil without features
 	Events     *temporal.Stats     // of a dataset of events, else nil
+	NodeTimes  *NodeTimes          // nil if nodes have no times
 
 	elsewhere bool // labels and features are in parts or at servers
 	// For the picture.
@@ -127,6 +128,9 @@ func (d *Data) read(ctx context.Context, ds *gnb.Dataset) (err error) {
 		stats := temporal.StatsOf(e)
 		stats.Unit = ds.Meta.TimeUnit
 		d.Events = &stats
+	}
+	if ds.NodeTimes != nil {
+		d.NodeTimes = nodeTimesOf(ds)
 	}
 	d.Duplicates, err = ds.Duplicates(ctx)
 	return err
@@ -224,6 +228,9 @@ func (d *Data) String() string {
 		for line := range strings.SplitSeq(d.Events.String(), "\n") {
 			fmt.Fprintf(&s, "  %s\n", line)
 		}
+	}
+	if d.NodeTimes != nil {
+		fmt.Fprintf(&s, "  %s\n", d.NodeTimes)
 	}
 	for _, c := range d.Classes {
 		present, least, most := 0, int64(math.MaxInt64), int64(0)
@@ -325,6 +332,9 @@ func (d *Data) fields() map[string]any {
 	}
 	if d.Events != nil {
 		f["event_stats"] = d.Events
+	}
+	if d.NodeTimes != nil {
+		f["node_times"] = d.NodeTimes
 	}
 	return f
 }

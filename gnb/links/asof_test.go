@@ -162,3 +162,33 @@ func TestAsOfLoader(t *testing.T) {
 		t.Errorf("%v of %v pairs are wrong; %s", run.Value("bad"), run.Value("pairs"), run.Result.Text["proof"])
 	}
 }
+
+// With AsOf, the edges of a node that does not exist yet are hidden, and every batch is proved.
+func TestAsOfHidesLaterNodes(t *testing.T) {
+	testneed.NotShort(t, "it trains twice")
+	seen := func(late int64) float64 {
+		ds := withTimes(load(t, planted))
+		ds.NodeTimes = make([]int64, ds.Nodes())
+		for v := range ds.NodeTimes {
+			if v%3 == 0 {
+				ds.NodeTimes[v] = late
+			}
+		}
+		run, err := links.Train(t.Context(), ds, links.Options{
+			OptimizerOptions:  gnb.OptimizerOptions{Epochs: 1, Batch: 256},
+			EvaluationOptions: gnb.EvaluationOptions{EvalEvery: 1},
+			LaunchOptions:     gnb.LaunchOptions{Threads: 1, Quiet: true, RunDir: t.TempDir()},
+			SamplerOptions:    gnb.SamplerOptions{Fanouts: []int{-1, -1}, ProveTime: true},
+			ModelOptions:      gnb.ModelOptions{Hidden: 8},
+			EvalNegatives:     2,
+			AsOf:              true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run.Value("proved_edges")
+	}
+	if a, b := seen(0), seen(150); !(b > 0 && b < 0.9*a) {
+		t.Errorf("%v edges are seen where some nodes are late, and %v where none is", b, a)
+	}
+}

@@ -75,7 +75,7 @@ type loop struct {
 func (l *Loader) newLoop() *loop {
 	p := &loop{l: l, loader: l.o.Loader}
 	if l.o.AsOf { // what is predicted is not earlier than itself
-		p.loader.Disjoint, p.loader.AsOf.Strict = true, true
+		p.loader.Disjoint, p.loader.AsOf.Strict, p.loader.AsOf.NodeTimes = true, true, l.w.Dataset().NodeTimes
 		return p
 	}
 	if !l.o.KeepEdges && l.split.Message == l.split.Training {

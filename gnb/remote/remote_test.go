@@ -665,6 +665,11 @@ func TestErrors(t *testing.T) {
 	if _, err := serve.New(t.Context(), split, serve.Options{}); err == nil || !strings.Contains(err.Error(), "has splits of edges, which servers do not send yet") {
 		t.Error(err)
 	}
+	timed := graph(t)
+	timed.NodeTimes = make([]int64, timed.Nodes())
+	if _, err := serve.New(t.Context(), timed, serve.Options{}); err == nil || !strings.Contains(err.Error(), "has times of nodes, which servers do not send yet") {
+		t.Error(err)
+	}
 	// A server that is started again with other data is detected.
 	c = open(t, remote.Options{}, a)
 	if err := c.Rows(t.Context(), []int32{1}, row); err != nil {

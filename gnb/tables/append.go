@@ -77,6 +77,9 @@ func Append(ctx context.Context, dir string, ds *dataset.Dataset, f Files, a App
 	if r.Events || f.Events {
 		return nil, fault("%s has events, to which nothing is appended so far; read all events again with the recipe of this dataset (tables.Read with Options.Recipe, or gnb data convert --recipe)", ds.Name())
 	}
+	if r.timesOfNodes() {
+		return nil, fault("%s has times of nodes, to which nothing is appended so far; read all tables again with the recipe of this dataset (tables.Read with Options.Recipe, or gnb data convert --recipe)", ds.Name())
+	}
 	if r.predicts() {
 		return nil, fault("%s has numbers to predict of edges, to which nothing is appended so far; read all tables with the recipe of this dataset (tables.Read with Options.Recipe, or gnb data convert --recipe), with empty cells where a number is to be predicted", ds.Name())
 	}

@@ -253,7 +253,7 @@ func (r *Recipe) settleTimes(list []*edges, o *Options) error {
 		now, _, _ = countOf(time.Now(), u)
 	}
 	for _, e := range list {
-		if c := e.t.column(Time); c.Layout != "" && !strings.Contains(c.Layout, "Z07") && !strings.Contains(c.Layout, "-07") {
+		if c := e.t.column(Time); c.Layout != "" && !zoned(c.Layout) {
 			sayUTC(e.t.name(true), c.Name, int64(len(e.times)), o.say)
 		}
 		for _, t := range e.times {
@@ -284,6 +284,11 @@ func (r *Recipe) settleTimes(list []*edges, o *Options) error {
 		say(notice.Told, early, "events have negative times")
 	}
 	return nil
+}
+
+// zoned reports whether dates of a layout have a zone.
+func zoned(layout string) bool {
+	return strings.Contains(layout, "Z07") || strings.Contains(layout, "-07")
 }
 
 // sayUTC says that times without a zone are read as UTC.

@@ -465,3 +465,92 @@ func TestTellingColumnOfEvents(t *testing.T) {
 		t.Errorf("the notices are %s", all)
 	}
 }
+
+// A column of nodes of kind time says from when on they exist, in the unit of the edges' times. What is odd about them is said with a
+// count, and what cannot be one time ends in a sentence.
+func TestTimesOfNodes(t *testing.T) {
+	read := func(t *testing.T, nodes, edges string, o Options) (*dataset.Dataset, string, error) {
+		t.Helper()
+		dir := t.TempDir()
+		write(t, dir, map[string]string{"in/nodes.csv": nodes, "in/edges.csv": edges})
+		f, err := Folder(dir + "/in")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said notice.List
+		o.Quiet, o.Notice = true, func(n notice.Notice) { said.Add(n) }
+		if o.Kinds == nil {
+			o.Kinds = map[string]Kind{"joined": Time, "at": Time}
+		}
+		ds, err := Read(t.Context(), dir+"/ds", f, o)
+		if err == nil {
+			t.Cleanup(func() { ds.Close() })
+		}
+		return ds, lines(said), err
+	}
+	const edges = "source,target,at\na,b,2024-05-03\nb,c,2024-05-01\n"
+	ds, said, err := read(t, "id,joined,x\na,2024-05-01,1\nb,2024-05-02,2\nc,1969-12-31,3\n", edges, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := dataset.Open(ds.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if want := []int64{1714521600, 1714608000, -86400}; !slices.Equal(again.NodeTimes, want) || again.Meta.TimeUnit != "s" || again.FeatureDim() != 1 {
+		t.Errorf("the times are %v in %q, with %d features; want %v", again.NodeTimes, again.Meta.TimeUnit, again.FeatureDim(), want)
+	}
+	if err := again.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{
+		"edges are earlier than one of their nodes; as of a time, such an edge is known from the later node's time on (1 of 2)",
+		"times of nodes are negative, or before 1970 (1 of 3)", `the times of the column "joined" have no zone, and are read as UTC (3)`,
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the notices lack %q: %s", want, said)
+		}
+	}
+	if _, err := Append(t.Context(), t.TempDir()+"/more", ds, Files{Edges: []Edges{{Path: "x.csv"}}}, AppendOptions{Quiet: true}); err == nil || !strings.Contains(err.Error(), "has times of nodes, to which nothing is appended so far") {
+		t.Errorf("Append: %v", err)
+	}
+	plain := "source,target,at\na,b,1714521600\n"
+	for name, c := range map[string]struct {
+		nodes, edges, fails string
+		o                   Options
+	}{
+		"missing":           {nodes: "id,joined\na,2024-05-01\nb,\n", edges: "source,target,at\na,b,2024-05-03\n", fails: "the time is missing; skip the column, or give each row one"},
+		"NaN":               {nodes: "id,joined\na,5.0\nb,nan.0\n", edges: "source,target,at\na,b,7\n", fails: `"nan.0"`},
+		"a fraction":        {nodes: "id,joined\na,5.5\nb,6\n", edges: "source,target,at\na,b,7\n", fails: "the time is"},
+		"dates and numbers": {nodes: "id,joined\na,2024-05-01\nb,2024-05-02\n", edges: plain, fails: "the times of edges are in plain numbers and those of nodes in s; say one unit for all"},
+		"other units":       {nodes: "id,joined\na,1714521600000\nb,1714521600001\n", edges: plain, fails: "the times are in mixed units: those of nodes look like ms since 1970, such as 1714521600000, and others like s"},
+		"units by word":     {nodes: "id,joined\na,1714521600000\nb,1714521600001\n", edges: plain, o: Options{TimeUnit: "ms"}},
+		"two columns":       {nodes: "id,joined,left\na,1,2\nb,1,2\n", edges: plain, o: Options{Kinds: map[string]Kind{"joined": Time, "left": Time, "at": Time}}, fails: "two columns are to be of kind time, and a table has one"},
+		"no times of edges": {nodes: "id,joined\na,5\nb,-6\n", edges: "source,target\na,b\n", o: Options{Kinds: map[string]Kind{"joined": Time}}},
+	} {
+		ds, _, err := read(t, c.nodes, c.edges, c.o)
+		switch {
+		case c.fails == "" && (err != nil || len(ds.NodeTimes) != 2):
+			t.Errorf("%s: %v, %v", name, ds, err)
+		case c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)):
+			t.Errorf("%s: %v, want %s", name, err, c.fails)
+		}
+	}
+	// A type without times exists always.
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"nodes.user.csv": "id,joined\n1,10\n2,20\n", "nodes.item.csv": "id,price\n1,5\n2,6\n", "events.user.buys.item.csv": "source,target,time\n1,2,15\n2,1,15\n1,1,30\n2,2,40\n"})
+	f, err := Folder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all notice.List
+	typed, err := Read(t.Context(), dir+"/ds", f, Options{Kinds: map[string]Kind{"joined": Time}, Quiet: true, Notice: func(n notice.Notice) { all.Add(n) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer typed.Close()
+	if !slices.Equal(typed.NodeTimes, []int64{math.MinInt64, math.MinInt64, 10, 20}) || !strings.Contains(lines(all), "nodes are of types without a column of times, and exist always (2 of 4)") || !strings.Contains(lines(all), "earlier than one of their nodes; as of a time, such an edge is known from the later node's time on (1 of 4)") {
+		t.Errorf("the times are %v; %s", typed.NodeTimes, lines(all))
+	}
+}

@@ -24,13 +24,13 @@ const (
 	Predict Kind = "predict" // a number to predict of an edge, empty if unknown
 	Target  Kind = "target"  // the id of an edge's target; in a table of nodes, a number to predict, empty if unknown
 	Weight  Kind = "weight"  // the edge's weight
-	Time    Kind = "time"    // the edge's time: a whole number or a date
+	Time    Kind = "time"    // the edge's time, or that from which a node exists: a whole number or a date
 	Graph   Kind = "graph"   // the id of the graph of a node or an edge, in a dataset of many graphs
 	Skip    Kind = "skip"    // not read
 )
 
 var (
-	nodeKinds = []Kind{Number, Category, Text, Date, ID, Label, Target, Split, TrainMask, ValMask, TestMask, Graph, Skip}
+	nodeKinds = []Kind{Number, Category, Text, Date, ID, Label, Target, Split, TrainMask, ValMask, TestMask, Graph, Time, Skip}
 	edgeKinds = []Kind{Number, Category, Text, Date, Source, Target, Predict, Weight, Time, Split, Graph, Skip}
 )
 

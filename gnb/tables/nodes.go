@@ -50,6 +50,7 @@ type nodes struct {
 
 	rows   int
 	labels []int32
+	times  []int64 // from which the nodes exist; nil if no column says so
 	// targets [rows, columns of kind Target] are the numbers to predict, NaN where missing, which lacking counts by column.
 	targets []float32
 	lacking []int64
@@ -429,6 +430,7 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 	if n.t.Classes != nil {
 		n.labels = make([]int32, 0, n.rows)
 	}
+	clock := n.t.column(Time)
 	var words []wordCount
 	n.lost = newLosses(n.t)
 	to := &features{width: n.t.Width, sparse: n.t.Sparse, known: n.rows, lost: n.lost}
@@ -442,7 +444,7 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 		if err := n.t.conform(b, at, n.missing); err != nil {
 			return err
 		}
-		idv, label, split, graph := see.of(b, ID), see.of(b, Label), see.parts(b), see.of(b, Graph)
+		idv, label, split, graph, when := see.of(b, ID), see.of(b, Label), see.parts(b), see.of(b, Graph), see.of(b, Time)
 		wanted, targets := see.columns(b, Target)
 		for len(n.lacking) < len(wanted) {
 			n.lacking = append(n.lacking, 0)
@@ -471,6 +473,13 @@ func (n *nodes) encode(ctx context.Context, tab *table, ids bool) error {
 					}
 				}
 				n.labels = append(n.labels, class)
+			}
+			if clock != nil {
+				t, err := clock.edgeTime(b, when, i, n.missing)
+				if err != nil {
+					return err
+				}
+				n.times = append(n.times, t)
 			}
 			for t, v := range targets {
 				x, err := targetAt(n.t, n.lost, n.missing, wanted[t], b, v, i)

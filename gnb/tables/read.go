@@ -194,6 +194,9 @@ func (s *source) decide(o *Options) error {
 	if err := s.ends(cols); err != nil {
 		return err
 	}
+	if err := s.checkTime(cols); err != nil {
+		return err
+	}
 	if s.events {
 		if err := s.eventTime(cols); err != nil {
 			return err
@@ -504,6 +507,9 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 		}
 		r.sayOneKind(list, all[0].idx.n, &o)
 	}
+	if err := r.settleNodeTimes(all, list, &o); err != nil {
+		return nil, err
+	}
 	if !o.Quiet {
 		fmt.Print(r)
 	}
@@ -511,6 +517,7 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	if err != nil {
 		return nil, err
 	}
+	r.putNodeTimes(d, all, &o)
 	if err := r.sayTelling(d, &o); err != nil {
 		return nil, err
 	}

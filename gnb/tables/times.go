@@ -139,7 +139,7 @@ func (c *Column) tooFine(b *batch, i int, value string) error {
 // edgeTime returns an edge's time: a whole number as it is, and what has a unit in that of the column.
 func (c *Column) edgeTime(b *batch, v *vec, i int, missing *columns.Missing) (int64, error) {
 	if isMissing(v, i, missing) {
-		return 0, fault("%s: the time is missing; skip the column, or give each edge one", b.at(i))
+		return 0, fault("%s: the time is missing; skip the column, or give each row one", b.at(i))
 	}
 	want, _ := unitOf(c.Unit)
 	switch {

@@ -16,6 +16,7 @@
 //	weights.npy        float32 [edges]    of the edges, in the order of indices; optional
 //	edge_features.npy  float32 or float16 [edges, features of an edge], as weights; optional
 //	edge_times.npy     int64   [edges]    times of the edges in any unit, as weights; optional
+//	node_times.npy     int64   [nodes]    times from which the nodes exist, in the same unit; optional
 //	edge_types.npy     uint16  [edges]    numbers of relations, as weights; with node_types
 //	features.npy       float32 or float16 [nodes, features] row-major; optional
 //	labels.npy         int32   [nodes], -1 where unknown; optional, and missing with "unlabelled" in metadata.json
@@ -111,6 +112,9 @@ type Dataset struct {
 	// Targets [nodes, targets] are numbers to predict of each node, float32, NaN where unknown; nil if there are none. A
 	// node can have labels and targets.
 	Targets *Matrix
+	// NodeTimes [nodes] are the times from which the nodes exist, in the unit of the edges' times; nil if nodes have none. As of an earlier
+	// time, a node and its edges are not there: see sample.AsOf.
+	NodeTimes []int64
 	// GraphOffsets [graphs+1] are set in a dataset of many graphs: the nodes of graph g are GraphOffsets[g] to
 	// GraphOffsets[g+1]-1, and no edge leads from one graph to another. A graph can be without nodes.
 	GraphOffsets []int64
@@ -181,9 +185,10 @@ type Metadata struct {
 	// edge_features.r.npy, or no file if it has none. EdgeFeatureDim is the largest. Parts have one width.
 	EdgeFeatureDims []int `json:"edge_feature_dims,omitempty"`
 	EdgeTimes       bool  `json:"edge_times,omitempty"` // edge_times.npy exists
+	NodeTimes       bool  `json:"node_times,omitempty"` // node_times.npy exists
 	// NumEvents is the number of events; 0: no events.npy. It is there too if servers have the edges and the list.
 	NumEvents int64 `json:"num_events,omitempty"`
-	// TimeUnit is the unit of the edges' times if they count since 1970 (UTC): s, ms, us or ns; "" if they are plain numbers.
+	// TimeUnit is the unit of the times of edges and nodes if they count since 1970 (UTC): s, ms, us or ns; "" if they are plain numbers.
 	TimeUnit string `json:"time_unit,omitempty"`
 	// FeaturesUntil is the last time of the events to which the features of edges are fitted, their means, deviations and categories; nil if
 	// they are not known to be fitted to any.
@@ -426,6 +431,9 @@ func (d *Dataset) String() string {
 	if n := max(int64(len(d.Events)), d.Meta.NumEvents); n > 0 {
 		fmt.Fprintf(&s, ", %s events", group(n))
 	}
+	if d.NodeTimes != nil {
+		s.WriteString(", times of nodes")
+	}
 	if types := len(d.NodeFeatures); types > 0 {
 		with := 0
 		for _, x := range d.NodeFeatures {
@@ -549,7 +557,7 @@ func (d *Dataset) Bytes() int64 {
 	if d.EdgeAnswers != nil {
 		n += d.EdgeAnswers.Bytes() + 8*int64(len(d.EdgeRows))
 	}
-	n += 8 * int64(len(d.Events))
+	n += 8 * int64(len(d.Events)+len(d.NodeTimes))
 	for _, ids := range d.Splits {
 		n += 4 * int64(len(ids))
 	}

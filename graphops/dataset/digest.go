@@ -175,7 +175,7 @@ func (d *Dataset) digestsOf(sums map[string]string) Digests {
 	for _, a := range d.furtherArrays() {
 		structure = append(structure, a.section)
 	}
-	structure = append(structure, graphOffsetsFile, eventsFile)
+	structure = append(structure, graphOffsetsFile, eventsFile, nodeTimesFile)
 	var splits []string
 	for _, name := range d.SplitNames() {
 		splits = append(splits, splitFile(name))
@@ -282,6 +282,9 @@ func (d *Dataset) arrays() []array {
 	}
 	if d.Events != nil {
 		parts = append(parts, array{eventsFile, npyInt64, []int{len(d.Events)}, rawBytes(d.Events)})
+	}
+	if d.NodeTimes != nil {
+		parts = append(parts, array{nodeTimesFile, npyInt64, []int{len(d.NodeTimes)}, rawBytes(d.NodeTimes)})
 	}
 	for _, name := range d.SplitNames() {
 		parts = append(parts, array{splitFile(name), npyInt32, []int{len(d.Splits[name])}, rawBytes(d.Splits[name])})

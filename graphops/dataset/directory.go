@@ -323,7 +323,7 @@ func EditMetadata(dir string, edit func(m *Metadata)) error {
 	edit(&m.Metadata)
 	m.FormatVersion, m.NumNodes, m.NumEdges, m.FeatureDim, m.NumClasses = was.FormatVersion, was.NumNodes, was.NumEdges, was.FeatureDim, was.NumClasses
 	m.EdgeFeatureDim, m.EdgeFeatureDims, m.EdgeTimes, m.EdgeTypes = was.EdgeFeatureDim, was.EdgeFeatureDims, was.EdgeTimes, was.EdgeTypes
-	m.NodeTypes, m.Relations, m.EdgeSplits, m.NumEvents = was.NodeTypes, was.Relations, was.EdgeSplits, was.NumEvents
+	m.NodeTypes, m.Relations, m.EdgeSplits, m.NumEvents, m.NodeTimes = was.NodeTypes, was.Relations, was.EdgeSplits, was.NumEvents, was.NodeTimes
 	m.FeatureFormat, m.Weighted, m.MultiLabel, m.Unlabelled, m.Undirected, m.Splits = was.FeatureFormat, was.Weighted, was.MultiLabel, was.Unlabelled, was.Undirected, was.Splits
 	if err := checkWords(&m.Metadata, m.TargetDim); err != nil {
 		return fail(err)

@@ -257,7 +257,7 @@ func (d *Dataset) checkEdgeAnswersShape() error {
 		return errors.New("edges with answers have both EdgeRows and EdgeAnswers: see SetEdgeTargets")
 	case d.Graph == nil || d.Meta.Parts != nil || d.Meta.Part != nil:
 		return errors.New("a dataset divided into parts has no targets of edges")
-	case a.Targets == nil || a.Graph != nil || a.Features != nil || a.SparseFeatures != nil || a.NodeFeatures != nil || a.Labels != nil || a.MultiLabels != nil || a.Graphs != nil || a.EdgeAnswers != nil || a.EdgeSplits != nil || a.Events != nil || a.Arrays != nil:
+	case a.Targets == nil || a.Graph != nil || a.Features != nil || a.SparseFeatures != nil || a.NodeFeatures != nil || a.Labels != nil || a.MultiLabels != nil || a.Graphs != nil || a.EdgeAnswers != nil || a.EdgeSplits != nil || a.Events != nil || a.NodeTimes != nil || a.Arrays != nil:
 		return errors.New("the dataset EdgeAnswers has targets and splits, and nothing else")
 	case len(d.EdgeRows) >= math.MaxInt32:
 		return fmt.Errorf("%d edges have answers, but these rows are numbered by int32", len(d.EdgeRows))

@@ -50,7 +50,7 @@ func (d *Dataset) checkGraphsShape() error {
 		return errors.New("a dataset of many graphs has both GraphOffsets and Graphs")
 	case d.Graph == nil || d.Meta.Parts != nil || d.Meta.Part != nil:
 		return errors.New("a dataset of many graphs is not divided into parts: its graphs are independent, so give each machine some of them")
-	case g.Graph != nil || g.Graphs != nil || g.GraphOffsets != nil || g.NodeFeatures != nil || g.EdgeSplits != nil || g.EdgeAnswers != nil || g.Events != nil || g.Arrays != nil:
+	case g.Graph != nil || g.Graphs != nil || g.GraphOffsets != nil || g.NodeFeatures != nil || g.EdgeSplits != nil || g.EdgeAnswers != nil || g.Events != nil || g.NodeTimes != nil || g.Arrays != nil:
 		return errors.New("the dataset Graphs has features, labels, targets and splits, and nothing else")
 	case len(at)-1 >= math.MaxInt32:
 		return fmt.Errorf("%d graphs, but graphs are numbered by int32", len(at)-1)

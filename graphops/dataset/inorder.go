@@ -72,7 +72,7 @@ func (d *Dataset) InOrder(names map[string][]string, said notice.Func) (*Dataset
 		if out == d {
 			out = &Dataset{
 				Graph: d.Graph, Features: d.Features, SparseFeatures: d.SparseFeatures, NodeFeatures: slices.Clone(d.NodeFeatures), Labels: d.Labels,
-				MultiLabels: d.MultiLabels, Targets: d.Targets, GraphOffsets: d.GraphOffsets, Graphs: d.Graphs, EdgeRows: d.EdgeRows, EdgeAnswers: d.EdgeAnswers, Events: d.Events, Splits: d.Splits, EdgeSplits: d.EdgeSplits, Arrays: d.Arrays, Meta: d.Meta, measured: d.measured,
+				MultiLabels: d.MultiLabels, Targets: d.Targets, NodeTimes: d.NodeTimes, GraphOffsets: d.GraphOffsets, Graphs: d.Graphs, EdgeRows: d.EdgeRows, EdgeAnswers: d.EdgeAnswers, Events: d.Events, Splits: d.Splits, EdgeSplits: d.EdgeSplits, Arrays: d.Arrays, Meta: d.Meta, measured: d.measured,
 			}
 			out.Meta.NodeTypes = slices.Clone(d.Meta.NodeTypes)
 		}

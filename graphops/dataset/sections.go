@@ -45,6 +45,8 @@ const (
 	edgeRowsFile = "edge_rows.npy"
 
 	eventsFile = "events.npy"
+
+	nodeTimesFile = "node_times.npy"
 )
 
 // ofGraphs returns the file of the graphs of a dataset that is file for nodes.
@@ -185,6 +187,7 @@ func (d *Dataset) describe(m *Metadata) {
 	if !m.eventsElsewhere() {
 		m.NumEvents = int64(len(d.Events))
 	}
+	m.NodeTimes = d.NodeTimes != nil
 	m.Arrays = slices.Sorted(maps.Keys(d.Arrays))
 	if d.Graph != nil {
 		m.Weighted, m.EdgeFeatureDim, m.EdgeTimes = d.Graph.EdgeWeights != nil, d.EdgeFeatureDim(), d.HasEdgeTimes()
@@ -244,6 +247,9 @@ func (d *Dataset) checkShape() error {
 		return err
 	}
 	if err := d.checkEventsShape(); err != nil {
+		return err
+	}
+	if err := d.checkNodeTimesShape(); err != nil {
 		return err
 	}
 	if err := d.checkTypesShape(); err != nil {
@@ -370,7 +376,7 @@ func load(src source) (*Dataset, error) {
 	if err := d.loadGraph(src); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(source) error{d.loadWeights, d.loadEdgeData, d.loadTypes, d.loadFeatures, d.loadLabels, d.loadTargets, d.loadSplits, d.loadEdgeSplits, d.loadArrays, d.loadGraphs, d.loadEdgeAnswers, d.loadEvents} {
+	for _, part := range []func(source) error{d.loadWeights, d.loadEdgeData, d.loadTypes, d.loadFeatures, d.loadLabels, d.loadTargets, d.loadSplits, d.loadEdgeSplits, d.loadArrays, d.loadGraphs, d.loadEdgeAnswers, d.loadEvents, d.loadNodeTimes} {
 		if err := part(src); err != nil {
 			return nil, err
 		}

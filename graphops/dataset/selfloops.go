@@ -30,7 +30,7 @@ func (d *Dataset) WithSelfLoops() (*Dataset, error) {
 			return nil, fmt.Errorf("dataset: %s: %w", d.Name(), err)
 		}
 	}
-	s := &Dataset{Graph: loops, Features: d.Features, SparseFeatures: d.SparseFeatures, Labels: d.Labels, MultiLabels: d.MultiLabels, Targets: d.Targets, GraphOffsets: d.GraphOffsets, Graphs: d.Graphs, Splits: d.Splits, Meta: d.Meta, splitSet: d.splitSet, known: d.known, measured: d.measured}
+	s := &Dataset{Graph: loops, Features: d.Features, SparseFeatures: d.SparseFeatures, Labels: d.Labels, MultiLabels: d.MultiLabels, Targets: d.Targets, NodeTimes: d.NodeTimes, GraphOffsets: d.GraphOffsets, Graphs: d.Graphs, Splits: d.Splits, Meta: d.Meta, splitSet: d.splitSet, known: d.known, measured: d.measured}
 	s.Describe()
 	return s, nil
 }

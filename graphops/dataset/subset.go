@@ -78,6 +78,12 @@ func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 		}
 	}
 	d.keepEvents(s, inSubset())
+	if d.NodeTimes != nil {
+		s.NodeTimes = make([]int64, len(ids))
+		for i, v := range ids {
+			s.NodeTimes[i] = d.NodeTimes[v]
+		}
+	}
 	for name, split := range d.Splits {
 		kept := []int32{}
 		for _, v := range split {

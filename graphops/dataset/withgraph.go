@@ -12,7 +12,7 @@ import (
 // Cost: for an undirected d one pass over the edges of g.
 func (d *Dataset) WithGraph(g *graphops.Graph) *Dataset {
 	r := &Dataset{
-		Graph: g, Features: d.Features, NodeFeatures: d.NodeFeatures, SparseFeatures: d.SparseFeatures, Labels: d.Labels, MultiLabels: d.MultiLabels, Targets: d.Targets, GraphOffsets: d.GraphOffsets, Graphs: d.Graphs, Splits: d.Splits, Arrays: d.Arrays, Meta: d.Meta, measured: d.measured,
+		Graph: g, Features: d.Features, NodeFeatures: d.NodeFeatures, SparseFeatures: d.SparseFeatures, Labels: d.Labels, MultiLabels: d.MultiLabels, Targets: d.Targets, NodeTimes: d.NodeTimes, GraphOffsets: d.GraphOffsets, Graphs: d.Graphs, Splits: d.Splits, Arrays: d.Arrays, Meta: d.Meta, measured: d.measured,
 	}
 	r.Meta.Undirected = d.Meta.Undirected && g.Symmetric()
 	r.Meta.NumEdges, r.Meta.Weighted = g.NumEdges(), g.EdgeWeights != nil

@@ -666,6 +666,11 @@ func TestWriteTypes(t *testing.T) {
 	if err := divided.Write(t.Context(), filepath.Join(t.TempDir(), "parts"), &split, make([]int32, n), 1, divided.Options{}); err == nil || !strings.Contains(err.Error(), "karate has splits of edges, which parts do not hold yet") {
 		t.Errorf("a dataset with splits of edges: %v", err)
 	}
+	timed := *karate
+	timed.NodeTimes = make([]int64, n)
+	if err := divided.Write(t.Context(), filepath.Join(t.TempDir(), "parts"), &timed, make([]int32, n), 1, divided.Options{}); err == nil || !strings.Contains(err.Error(), "karate has times of nodes, which parts do not hold yet") {
+		t.Errorf("a dataset with times of nodes: %v", err)
+	}
 }
 
 // A division has no edges of weight 0, and a part that has some is refused: workers that hold it would sample what others do

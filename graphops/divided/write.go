@@ -48,6 +48,8 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 		return fail(fmt.Errorf("%s has %d graphs, which are not divided; train on the whole dataset, of which each worker takes whole graphs", ds.Name(), ds.NumGraphs()))
 	case ds.Targets != nil:
 		return fail(fmt.Errorf("%s has targets of nodes, which parts do not hold yet; train on the whole dataset", ds.Name()))
+	case ds.NodeTimes != nil:
+		return fail(fmt.Errorf("%s has times of nodes, which parts do not hold yet; train on the whole dataset, or convert it without the column", ds.Name()))
 	case ds.EdgeAnswers != nil:
 		return fail(fmt.Errorf("%s has targets of edges, which parts do not hold yet; train on the whole dataset", ds.Name()))
 	case len(ds.EdgeSplits) > 0:

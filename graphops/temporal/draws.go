@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -19,13 +20,13 @@ type DrawOptions struct {
 }
 
 // Drawer draws negatives of events for training: destinations that exist at the event's moment, which are those of the events
-// until the event. What it draws is a function of the seed, the epoch and the event, so it does not depend on workers, threads or the order of
+// until the event, without nodes that exist from a later time on ([Events].NodeTimes). What it draws is a function of the seed, the epoch and the event, so it does not depend on workers, threads or the order of
 // calls; nothing after the event's time is looked at. It is read-only, and safe for concurrent use.
 type Drawer struct {
 	e *Events
 	o DrawOptions
-	// dst are the destinations in the order in which they first occur, rank their places, and known [events] how many of them
-	// occur until an event.
+	// dst are the destinations in the order of the events at which they first exist, rank their places, and known [events] how many of them
+	// exist at an event.
 	dst   []int32
 	rank  []int32 // by node; -1 for one that is no destination
 	known []int32
@@ -37,12 +38,25 @@ func NewDrawer(e *Events, o DrawOptions) *Drawer {
 		o.Count = 1
 	}
 	d := &Drawer{e: e, o: o, rank: slices.Repeat([]int32{-1}, e.Nodes), known: make([]int32, e.Len())}
+	from := make([]int32, e.Nodes) // the event at which a destination first exists
 	for i, v := range e.Dst {
 		if d.rank[v] < 0 {
-			d.rank[v] = int32(len(d.dst))
+			d.rank[v], from[v] = 0, int32(i)
+			if !e.Exists(v, e.Time[i]) {
+				from[v] = int32(sort.Search(e.Len(), func(k int) bool { return e.Time[k] >= e.NodeTimes[v] }))
+			}
 			d.dst = append(d.dst, v)
 		}
-		d.known[i] = int32(len(d.dst))
+	}
+	slices.SortStableFunc(d.dst, func(u, v int32) int { return cmp.Compare(from[u], from[v]) })
+	for r, v := range d.dst {
+		d.rank[v] = int32(r)
+	}
+	for i, r := 0, 0; i < e.Len(); i++ {
+		for r < len(d.dst) && int(from[d.dst[r]]) <= i {
+			r++
+		}
+		d.known[i] = int32(r)
 	}
 	return d
 }
@@ -127,7 +141,7 @@ func (d *Drawer) earlier(stream *philox.Stream, past []int32, event int, exclude
 	u := d.e.Src[event]
 	allowed := func(i int32) bool {
 		_, out := slices.BinarySearch(excluded, d.rank[d.e.Dst[i]])
-		return d.e.Src[i] == u && !out
+		return d.e.Src[i] == u && !out && d.rank[d.e.Dst[i]] < d.known[event]
 	}
 	if len(past) == 0 {
 		return 0, false

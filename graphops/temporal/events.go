@@ -31,6 +31,8 @@ type Events struct {
 	Edge []int64
 	// Features are those of the edges, by Edge; nil if there are none.
 	Features *graphops.EdgeFeatures
+	// NodeTimes [Nodes] are the times from which nodes exist; nil if they have none.
+	NodeTimes []int64
 
 	byNode func() incidence
 }
@@ -73,7 +75,7 @@ func Of(ds *dataset.Dataset) (*Events, error) {
 	case g.EdgeTimes == nil:
 		return nil, fmt.Errorf("temporal: the edges of %s have no times, so they are no events; convert the data with its column of times", ds.Name())
 	case ds.Events != nil:
-		return eventsAt(g, ds.Events)
+		return eventsAt(g, ds.Events, ds.NodeTimes)
 	case g.NumEdges() >= math.MaxInt32/2:
 		return nil, fmt.Errorf("temporal: %s has %d edges, and at most %d events are numbered", ds.Name(), g.NumEdges(), math.MaxInt32/2-1)
 	case bothWays(g):
@@ -84,11 +86,11 @@ func Of(ds *dataset.Dataset) (*Events, error) {
 		at[i] = int64(i)
 	}
 	slices.SortStableFunc(at, func(a, b int64) int { return cmp.Compare(g.EdgeTimes[a], g.EdgeTimes[b]) })
-	return eventsAt(g, at)
+	return eventsAt(g, at, ds.NodeTimes)
 }
 
 // eventsAt returns the events whose edges are at these positions of a graph, in this order.
-func eventsAt(g *graphops.Graph, at []int64) (*Events, error) {
+func eventsAt(g *graphops.Graph, at, nodeTimes []int64) (*Events, error) {
 	src, dst, _ := g.EdgesAt(at)
 	time := make([]int64, len(at))
 	for i, e := range at {
@@ -98,7 +100,7 @@ func eventsAt(g *graphops.Graph, at []int64) (*Events, error) {
 	if err != nil {
 		return nil, err
 	}
-	events.Edge, events.Features = at, g.EdgeFeatures
+	events.Edge, events.Features, events.NodeTimes = at, g.EdgeFeatures, nodeTimes
 	return events, nil
 }
 
@@ -199,6 +201,11 @@ func (e *Events) Other(event, node int32) int32 {
 		return e.Dst[event]
 	}
 	return e.Src[event]
+}
+
+// Exists reports whether a node exists at a time: its own time is no later, or it has none.
+func (e *Events) Exists(node int32, t int64) bool {
+	return e.NodeTimes == nil || e.NodeTimes[node] <= t
 }
 
 // Until returns the number of events with a time of at most t: the events before it are those that someone knows at t.

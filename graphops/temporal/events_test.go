@@ -74,3 +74,40 @@ func TestEventsOfADatasetAreInOrder(t *testing.T) {
 		t.Error("times that decrease are no error")
 	}
 }
+
+// A destination is drawn as a negative from its first event on, and not before its own time, also as an earlier destination of the source.
+func TestNegativesExist(t *testing.T) {
+	const nodes, n = 12, 600
+	r := rand.New(rand.NewPCG(3, 1))
+	src, dst, time := make([]int32, n), make([]int32, n), make([]int64, n)
+	for i := range n {
+		src[i], dst[i], time[i] = r.Int32N(nodes), r.Int32N(nodes), int64(i/3)
+	}
+	e, err := New(nodes, src, dst, time)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.NodeTimes = make([]int64, nodes)
+	for v := range e.NodeTimes {
+		e.NodeTimes[v] = int64(40 * (v % 4))
+	}
+	e.NodeTimes[5] = n // never
+	d := NewDrawer(e, DrawOptions{Count: 20, History: 0.5, Strict: true})
+	first, drawn := map[int32]int{}, map[int32]int{}
+	for i := range n {
+		if _, ok := first[dst[i]]; !ok {
+			first[dst[i]] = i
+		}
+		for _, v := range d.Append(nil, 1, 0, i) {
+			if at, ok := first[v]; !ok || at > i || e.NodeTimes[v] > time[i] {
+				t.Fatalf("%d is a negative of event %d at %d; its first event is %d, and its time %d", v, i, time[i], at, e.NodeTimes[v])
+			}
+			drawn[v]++
+		}
+	}
+	for v := range int32(nodes) {
+		if want := v != 5; (drawn[v] > 0) != want {
+			t.Errorf("%d is drawn %d times", v, drawn[v])
+		}
+	}
+}
