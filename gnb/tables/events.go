@@ -401,6 +401,21 @@ func (r *Recipe) sayTelling(d *dataset.Dataset, o *Options) error {
 	if err != nil { // it is said where the events are divided
 		split.Train = e.Len()
 	}
+	if slices.ContainsFunc(r.Nodes, func(t Table) bool { return t.Width > 0 }) {
+		known := make([]bool, e.Nodes)
+		for i := range split.Train {
+			known[e.Src[i]], known[e.Dst[i]] = true, true
+		}
+		late := int64(0)
+		for _, k := range known {
+			if !k {
+				late++
+			}
+		}
+		if late > 0 {
+			o.say(notice.Notice{Kind: notice.Told, Where: "nodes", What: "nodes have no event of training, and features of nodes are fitted to them, too: to their means, deviations and categories", Count: late, Of: int64(e.Nodes), Option: "a column of splits of the nodes, with train for the known ones, fits features to those alone"})
+		}
+	}
 	for _, t := range temporal.Tells(d, e, split.Train) {
 		o.say(notice.Notice{Kind: notice.Told, Where: "events", What: t.String(), Option: columns.Option(t.Column, columns.Skip) + " leaves it out"})
 	}

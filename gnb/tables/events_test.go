@@ -466,6 +466,25 @@ func TestTellingColumnOfEvents(t *testing.T) {
 	}
 }
 
+// Features of nodes that only later events have are fitted, too, and it is said how many these are.
+func TestFeaturesOfLaterNodes(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"nodes.csv": "id,x\n1,1\n2,2\n3,3\n4,9\n", "events.csv": "u,i,ts\n1,2,10\n2,1,20\n1,2,30\n2,3,40\n3,1,50\n"})
+	f, err := Folder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said notice.List
+	ds, err := Read(t.Context(), dir+"/ds", f, Options{Quiet: true, Notice: func(n notice.Notice) { said.Add(n) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ds.Close()
+	if want := "nodes have no event of training, and features of nodes are fitted to them, too: to their means, deviations and categories (2 of 4)"; !strings.Contains(lines(said), want) {
+		t.Errorf("the notices are %s", lines(said))
+	}
+}
+
 // A column of nodes of kind time says from when on they exist, in the unit of the edges' times. What is odd about them is said with a
 // count, and what cannot be one time ends in a sentence.
 func TestTimesOfNodes(t *testing.T) {

@@ -28,8 +28,9 @@ func (t Telling) String() string {
 }
 
 const (
-	// toldRows is how many of the last events of training, and of the nodes, are looked at, and leastTold how many a finding takes.
-	toldRows, leastTold = 20_000, 50
+	// toldEvents and toldNodes are how many of the last events of training, and of the nodes, are looked at, and leastTold how many a finding
+	// takes.
+	toldEvents, toldNodes, leastTold = 20_000, 4_000, 50
 	// mostWrong is the share of them that may differ from what a column says.
 	mostWrong = 0.01
 	// noNews is the share of answers from which on they are known without the column.
@@ -49,7 +50,7 @@ const (
 //
 // e are the events of ds, and the first train of them are those of training. A finding is no proof, and columns that it does not name may
 // leak: those that tell an answer together, or in part. Cost: a pass over the last 20,000 events of training for each column,
-// which ends early for most, and a sort of 20,000 nodes.
+// which ends early for most, and a sort of 4,000 nodes for each column of nodes.
 func Tells(ds *dataset.Dataset, e *Events, train int) []Telling {
 	return append(tellingEvents(ds, e.Head(train)), tellingNodes(ds.Meta.FeatureNames, ds.Features, e, train)...)
 }
@@ -80,7 +81,7 @@ func tellingEvents(ds *dataset.Dataset, e *Events) (found []Telling) {
 			}})
 		}
 	}
-	from := max(0, e.Len()-toldRows)
+	from := max(0, e.Len()-toldEvents)
 	rows := make([]float32, (e.Len()-from)*x.Cols)
 	for i := from; i < e.Len(); i++ {
 		x.CopyRow(rows[(i-from)*x.Cols:][:x.Cols], e.Edge[i])
@@ -209,7 +210,7 @@ func tellingNodes(names []string, x *dataset.Matrix, e *Events, train int) (foun
 	whole, known := in(e.Len()), in(train)
 	var ids []int32
 	for v := range int32(e.Nodes) {
-		if whole[v][2] > 0 && len(ids) < toldRows {
+		if whole[v][2] > 0 && len(ids) < toldNodes {
 			ids = append(ids, v)
 		}
 	}
