@@ -117,42 +117,38 @@ func (t *nodeTrainer) scorer(baseline bool) (scorer, error) {
 // baseline answers by what a node's last windows held, and learns nothing.
 type baseline struct {
 	name, title, what string
-	// answer returns the answer by the known answers of the last windows, the latest first.
-	answer func(earlier []float32) float64
-}
-
-// scored is a baseline with its measures.
-type scored struct {
-	baseline
-	values []runs.NamedValue
-}
-
-func last(earlier []float32) float64 { return float64(earlier[0]) }
-
-func mean(earlier []float32) float64 {
-	sum := 0.0
-	for _, y := range earlier {
-		sum += float64(y)
-	}
-	return sum / float64(len(earlier))
+	// answer returns the answer by the known answers of the last windows, the latest first; there is one at least.
+	answer func(known []float32) []float32
 }
 
 // baselines are those that a run is measured beside.
 func (r *nodeRows) baselines() []baseline {
-	if r.classes > 0 {
+	last, of := "the answer of the node's last window", fmt.Sprintf("of its last %d windows", pastWindows)
+	if r.given != nil {
+		last, of = "the node's last known answer", fmt.Sprintf("of its last %d answers", pastWindows)
+	}
+	if n := r.classes; n > 0 {
 		return []baseline{
-			{"persistent", "persistent", "the answer of the node's last window", last},
-			{"frequent", "most frequent", fmt.Sprintf("the share of its last %d windows", pastWindows), mean},
+			{"persistent", "persistent", last, func(known []float32) []float32 { return shares(known[:1], n) }},
+			{"frequent", "most frequent", "the shares " + of, func(known []float32) []float32 { return shares(known, n) }},
 		}
 	}
 	return []baseline{
-		{"persistent", "persistent", "the answer of the node's last window", last},
-		{"average", "moving average", fmt.Sprintf("the mean of its last %d windows", pastWindows), mean},
+		{"persistent", "persistent", last, func(known []float32) []float32 { return known[:1] }},
+		{"average", "moving average", "the mean " + of, func(known []float32) []float32 { return []float32{float32(meanOf(known))} }},
 	}
 }
 
-// plainRow writes the answer of a baseline as a row of a network's outputs. without is the answer where nothing is known of earlier windows.
-func (r *nodeRows) plainRow(b baseline, earlier []float32, without float64) []float32 {
+func meanOf(all []float32) float64 {
+	sum := 0.0
+	for _, y := range all {
+		sum += float64(y)
+	}
+	return sum / float64(len(all))
+}
+
+// plainRow returns the answer of a baseline as a row of a network's outputs. without is the answer where nothing earlier is known.
+func (b *baseline) plainRow(earlier, without []float32) []float32 {
 	var known [pastWindows]float32
 	n := 0
 	for _, y := range earlier {
@@ -161,24 +157,19 @@ func (r *nodeRows) plainRow(b baseline, earlier []float32, without float64) []fl
 			n++
 		}
 	}
-	x := without
-	if n > 0 {
-		x = b.answer(known[:n])
+	if n == 0 {
+		return without
 	}
-	if r.classes > 0 { // of two classes, the share of the second one
-		return []float32{float32(1 - x), float32(x)}
-	}
-	return []float32{float32(x)}
+	return b.answer(known[:n])
 }
 
-// without is the answer of baselines to a question of which nothing earlier is known: the mean of training.
-func (r *nodeRows) without() float64 {
+// without is the answer of baselines to a question of which nothing earlier is known: the mean of training, or the shares of its classes.
+func (r *nodeRows) without() []float32 {
 	lo, hi := r.part("train")
-	sum := 0.0
-	for _, y := range r.targets[lo:hi] {
-		sum += float64(y)
+	if r.classes > 0 {
+		return shares(r.targets[lo:hi], r.classes)
 	}
-	return sum / float64(hi-lo)
+	return []float32{float32(meanOf(r.targets[lo:hi]))}
 }
 
 // Splits implements [gnb.Task].
@@ -247,12 +238,12 @@ func (t *nodeTrainer) Measure(splits ...string) (values []runs.NamedValue, err e
 
 // compare records and prints the measures of the baselines, once for each split.
 func (t *nodeTrainer) compare(m *splitScores) {
-	if t.plain[m.split] != nil {
+	if t.plain[m.split] {
 		return
 	}
+	t.plain[m.split] = true
 	for k, b := range t.r.baselines() {
 		values := m.whole[k+1].Values(m.split + "_" + b.name)
-		t.plain[m.split] = append(t.plain[m.split], scored{b, values})
 		for _, v := range values {
 			t.w.Result(v.Name, v.Value)
 			if v.Name == m.split+"_"+b.name+"_"+t.metric.Name {
@@ -352,7 +343,7 @@ func (m *nodeModel) answers(f *nn.Fwd, state *nodeState, q *nodeQuestions, threa
 }
 
 // add counts the answers to questions, of the model and of the baselines.
-func (t *nodeTrainer) add(m *splitScores, q *nodeQuestions, rows [][]float32, without float64) {
+func (t *nodeTrainer) add(m *splitScores, q *nodeQuestions, rows [][]float32, without []float32) {
 	list := t.r.baselines()
 	for i, row := range rows {
 		part := slices.IndexFunc(m.parts, func(p timePart) bool { return q.first+i < p.hi })
@@ -363,8 +354,8 @@ func (t *nodeTrainer) add(m *splitScores, q *nodeQuestions, rows [][]float32, wi
 			}
 		}
 		count(0, row)
-		for k, b := range list {
-			count(k+1, t.r.plainRow(b, q.earlier[i*pastWindows:(i+1)*pastWindows], without))
+		for k := range list {
+			count(k+1, list[k].plainRow(q.earlier[i*pastWindows:(i+1)*pastWindows], without))
 		}
 	}
 }

@@ -30,12 +30,12 @@ type nodeModel struct {
 func (o *NodeOptions) newModel(r *nodeRows, x *dataset.Matrix, trained int) *nodeModel {
 	shared := &Options{Hidden: o.Hidden, TimeDim: o.TimeDim, Neighbors: o.Neighbors, Heads: o.Heads, Dropout: o.Dropout, TimeScale: o.TimeScale}
 	m := &nodeModel{r: r, decays: shared.decays(), spread: 1, dropout: o.Dropout}
-	out := 2
-	if r.classes == 0 {
+	out := r.classes
+	if out == 0 {
 		m.mean, m.spread = o.Scale.Mean[0], o.Scale.Deviation[0]
 		out = o.Columns(1)
 	}
-	cols := recentCols + earlierCols
+	cols := recentCols + m.earlierCols()
 	m.Skip = nn.NewLinear(cols, out, true)
 	if o.Model == "tgn" {
 		m.TGN = newTGN(r.stream, x, trained, shared)
@@ -65,9 +65,15 @@ func (m *nodeModel) Reads() nn.Reads {
 	return reads
 }
 
-// earlierCols are the columns of what the last windows held: of each its answer by the node's level and whether it is known; then the mean of
-// the known ones, and the level by its order of magnitude.
-const earlierCols = 2*pastWindows + 2
+// earlierCols is the number of columns of what the last windows held. Of numbers these are of each window its answer by the node's level and
+// whether it is known; then the mean of the known ones, and the level by its order of magnitude. Of classes these are the class of each
+// window, and the share of each class.
+func (m *nodeModel) earlierCols() int {
+	if n := m.r.classes; n > 0 {
+		return n * (pastWindows + 1)
+	}
+	return 2*pastWindows + 2
+}
 
 // leastLevel is the least level of a node, in deviations of the answers of training.
 const leastLevel = 0.1
@@ -77,6 +83,18 @@ const leastLevel = 0.1
 func (m *nodeModel) earlierFeatures(row, earlier []float32) (level float64) {
 	clear(row)
 	sum, size, n := 0.0, 0.0, 0
+	if of := m.r.classes; of > 0 {
+		for _, share := range shares(earlier, of) {
+			row[of*pastWindows+n] = share
+			n++
+		}
+		for k, y := range earlier {
+			if y == y {
+				row[k*of+int(y)] = 1
+			}
+		}
+		return 1
+	}
 	for _, y := range earlier {
 		if y == y {
 			sum, size, n = sum+float64(y), size+math.Abs(float64(y)), n+1
@@ -98,6 +116,21 @@ func (m *nodeModel) earlierFeatures(row, earlier []float32) (level float64) {
 
 // recentCols are the columns of a node's decayed counts and ages: those of its history without its total counts, which only grow.
 const recentCols = nodeCols - 2
+
+// shares are those of the classes among the known answers; 0 if there are none.
+func shares(earlier []float32, classes int) []float32 {
+	all, n := make([]float32, classes), 0
+	for _, y := range earlier {
+		if y == y {
+			all[int(y)]++
+			n++
+		}
+	}
+	for c := range all {
+		all[c] /= float32(max(1, n))
+	}
+	return all
+}
 
 // base is the answer that the outputs for numbers correct: the last known one.
 func (m *nodeModel) base(earlier []float32) float64 {
@@ -173,7 +206,7 @@ func (s *nodeState) taken() int {
 
 // outputs returns the answers [questions, columns], and leaves the state as it is.
 func (s *nodeState) outputs(f *nn.Fwd, q *nodeQuestions, v *nodeView) *nn.Tensor {
-	const cols = recentCols + earlierCols
+	cols := recentCols + s.earlierCols()
 	n, wide := len(q.nodes), s.Skip.Bias.Cols
 	x, names := make([]float32, n*cols), make([]int32, n)
 	levels, offsets := make([]float32, n*wide), make([]float32, n*wide)

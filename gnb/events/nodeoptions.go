@@ -29,12 +29,16 @@ var NodeTask = gnb.DeclareTask(NodeTrainProgram, gnb.TaskDef[NodeOptions]{
 	},
 	Check: func(ctx context.Context, ds *gnb.Dataset, o *NodeOptions) error { return o.complete(ctx, ds) },
 	Title: func(ds *gnb.Dataset, o *NodeOptions) string {
-		return fmt.Sprintf("%s over %s of %s by %s", o.what(), o.Window, ds.Name(), o.Model)
+		over := ""
+		if o.Window != "" {
+			over = " over " + o.Window
+		}
+		return fmt.Sprintf("%s%s of %s by %s", o.what(), over, ds.Name(), o.Model)
 	},
 	Start: startNodes,
 })
 
-// NodeOptions configure [TrainNodes]. Window must be set.
+// NodeOptions configure [TrainNodes]. Window must be set, unless the data gives the questions.
 //
 // A model is asked about nodes at moments, the multiples of Every: about each node that has had an event by then. The answer is what
 // happens in the window that begins after the moment and includes its end. Batch counts questions, and 0 means 200: at most so many
@@ -47,18 +51,23 @@ type NodeOptions struct {
 	// LossOptions are for numbers. Loss "" means absolute: counts have many zeros and few large values.
 	numbers.LossOptions
 	// Ask is count (the number of a node's events in the window), any (whether there is one), sum or mean (of the values Of of these events; a mean of
-	// no events is unknown); "" means count.
-	Ask string `json:",omitempty" flag:"ask" help:"count, any, sum or mean of events (default count)"`
-	// Of is the feature of events, by name or number, that sum and mean add up, or "weight".
-	Of string `json:",omitempty" flag:"of" help:"<feature> of events for sum and mean, or weight"`
+	// no events is unknown), or given (questions and answers of the data, [dataset.Dataset.Questions]); "" means given if the data has some, else
+	// count.
+	Ask string `json:",omitempty" flag:"ask" help:"count, any, sum, mean or given (default count)"`
+	// Of is the feature of events, by name or number, that sum and mean add up, or "weight"; of given, the answer that is predicted.
+	Of string `json:",omitempty" flag:"of" help:"<feature> to add up, weight, or given answer"`
 	// Who are the nodes that are asked about, and the events of these that are meant: sources, destinations or all; "" means sources.
 	Who string `json:",omitempty" flag:"who" help:"sources, destinations or all (default sources)"`
-	// Window is the length of the window: a number with s, m, h, d or w, such as "7d", or one in the unit of the times.
+	// Window is the length of the window: a number with s, m, h, d or w, such as "7d", or one in the unit of the times. Of given it is the time
+	// after which an answer is known, and "" means that it is known at once.
 	Window string `json:",omitempty" flag:"window" help:"<span> after the moment, such as 7d"`
 	// Every is the time between two moments; "" means Window.
 	Every string `json:",omitempty" flag:"every" help:"<span> between two moments (default --window)"`
 	// Active asks only about nodes with an event in the last so long; "" means all that had one by then.
 	Active string `json:",omitempty" flag:"active" help:"ask about nodes with events in this last <span>"`
+	// Together lets moments that are at most so far apart share a step, whose answers rest on the events until the first of them; "" means that a
+	// step has one moment. It is for given questions of which nearly each has a time of its own.
+	Together string `json:",omitempty" flag:"together" help:"moments within this <span> share a step (default none)"`
 	// Model is counts (a perceptron on how often and how recently a node had events, and on what its earlier windows held) or tgn (that, and the
 	// embedding of a temporal graph network); "" means counts.
 	Model string `json:",omitempty" flag:"model" help:"counts or tgn (default counts)"`
@@ -77,6 +86,8 @@ type NodeOptions struct {
 	// Until is the last time of training and that of validation; nil means the 0.70 and the 0.85 quantile of the events' times. The windows of a
 	// split end within its time, and begin there.
 	Until []int64 `json:",omitempty" flag:"until" help:"last times of training, validation (default quantiles .70, .85)"`
+	// Classes are the classes of given answers. The task sets them, and its runs record them.
+	Classes []string `json:",omitempty"`
 }
 
 // TrainNodes trains a model that says what will happen to nodes, and shows loss, metric and workers live. It runs as gnb.Train does: with
@@ -96,7 +107,7 @@ func NodeOptionsOf(r *runs.Run) (NodeOptions, error) {
 	if err != nil {
 		return o, fmt.Errorf("events: %w", err)
 	}
-	if o.Ask != temporal.AskAny && len(o.Scale.Mean) != 1 {
+	if o.classes() == 0 && len(o.Scale.Mean) != 1 {
 		return o, fmt.Errorf("events: the options of run %s are damaged", r.Dir)
 	}
 	return o, nil
@@ -105,16 +116,42 @@ func NodeOptionsOf(r *runs.Run) (NodeOptions, error) {
 // TrainedNodes reports whether [TrainNodes] made a run.
 func TrainedNodes(r *runs.Run) bool { return r != nil && r.Config.Program == NodeTrainProgram }
 
-// NodeMetricOf returns the metric by which [TrainNodes] chooses the best epoch unless Metric names another; ask is NodeOptions.Ask.
-func NodeMetricOf(ask string) gnb.Metric {
-	if ask == temporal.AskAny {
+// classes is the number of classes of the answers of a run; 0 for numbers.
+func (o *NodeOptions) classes() int {
+	if o.Ask == temporal.AskAny {
+		return 2
+	}
+	return len(o.Classes)
+}
+
+// NodeMetricOf returns the metric by which [TrainNodes] chooses the best epoch on a dataset unless Metric names another.
+func NodeMetricOf(ds *gnb.Dataset, o NodeOptions) gnb.Metric {
+	classes := o.classes()
+	if ds != nil && (o.Ask == askGiven || o.Ask == "") {
+		for _, c := range ds.Meta.Questions {
+			if c.Name == o.Of || o.Of == "" {
+				classes = len(c.Classes)
+			}
+		}
+	}
+	return nodeMetric(classes)
+}
+
+func nodeMetric(classes int) gnb.Metric {
+	switch {
+	case classes == 2:
 		return metrics.ROCAUCMetric
+	case classes > 0:
+		return metrics.AccuracyMetric
 	}
 	return metrics.MAEMetric
 }
 
 // what says what is asked.
 func (o *NodeOptions) what() string {
+	if o.Ask == askGiven {
+		return phrase.CleanLine(o.Of) + " of nodes"
+	}
 	of := map[string]string{temporal.AsSource: "events by sources", temporal.AsDestination: "events of destinations", temporal.AsEither: "events of nodes"}[o.Who]
 	switch o.Ask {
 	case temporal.AskAny:
@@ -123,6 +160,14 @@ func (o *NodeOptions) what() string {
 		return fmt.Sprintf("%s of %s of %s", o.Ask, phrase.CleanLine(o.Of), of)
 	}
 	return o.Ask + " of " + of
+}
+
+// name is the name of the answers.
+func (o *NodeOptions) name() string {
+	if o.Ask == askGiven {
+		return o.Of
+	}
+	return o.Ask
 }
 
 // metric returns the metric of a name for answers of this kind.
@@ -151,21 +196,27 @@ func (o *NodeOptions) complete(ctx context.Context, ds *gnb.Dataset) error {
 		return err
 	}
 	model := cmp.Or(o.Model, nodeModels[0])
-	o.Ask, o.Who, o.Every = cmp.Or(o.Ask, temporal.AskCount), cmp.Or(o.Who, temporal.AsSource), cmp.Or(o.Every, o.Window)
-	sums := o.Ask == temporal.AskSum || o.Ask == temporal.AskMean
+	if o.Ask == "" && len(ds.Meta.Questions) > 0 {
+		o.Ask = askGiven
+	}
+	o.Ask = cmp.Or(o.Ask, temporal.AskCount)
+	given, sums := o.Ask == askGiven, o.Ask == temporal.AskSum || o.Ask == temporal.AskMean
+	if !given {
+		o.Who, o.Every, o.Classes = cmp.Or(o.Who, temporal.AsSource), cmp.Or(o.Every, o.Window), nil
+	}
 	switch {
-	case o.Window == "":
+	case given && (o.Who != "" || o.Every != "" || o.Active != ""):
+		return errors.New("events: Who, Every and Active are for questions that are made of the events, and Ask (--ask) is given; leave them out")
+	case o.Window == "" && !given:
 		return errNoWindow
-	case !slices.Contains([]string{temporal.AskCount, temporal.AskAny, temporal.AskSum, temporal.AskMean}, o.Ask):
-		return fmt.Errorf("events: Ask (--ask) is %q; it is count, any, sum or mean", o.Ask)
-	case !slices.Contains([]string{temporal.AsSource, temporal.AsDestination, temporal.AsEither}, o.Who):
+	case !slices.Contains([]string{temporal.AskCount, temporal.AskAny, temporal.AskSum, temporal.AskMean, askGiven}, o.Ask):
+		return fmt.Errorf("events: Ask (--ask) is %q; it is count, any, sum, mean or given", o.Ask)
+	case !given && !slices.Contains([]string{temporal.AsSource, temporal.AsDestination, temporal.AsEither}, o.Who):
 		return fmt.Errorf("events: Who (--who) is %q; it is sources, destinations or all", o.Who)
 	case sums && o.Of == "":
 		return fmt.Errorf("events: Ask is %s, and Of (--of) does not say of what; name a feature of the events, or weight", o.Ask)
-	case !sums && o.Of != "":
-		return fmt.Errorf("events: Of (--of) is for sum and mean, and Ask (--ask) is %s; leave Of out", o.Ask)
-	case o.Ask == temporal.AskAny && (o.Loss != "" || o.Delta != 0 || o.Quantiles != nil || o.Bounded):
-		return errors.New("events: Loss, Delta, Quantiles and Bounded are for numbers, and any has the answers yes and no; leave them out")
+	case !sums && !given && o.Of != "":
+		return fmt.Errorf("events: Of (--of) is for sum, mean and given, and Ask (--ask) is %s; leave Of out", o.Ask)
 	case o.Hidden < 0 || o.TimeDim < 0 || o.Neighbors < 0 || o.Heads < 0:
 		return errors.New("events: Hidden, TimeDim, Neighbors and Heads cannot be negative")
 	case !slices.Contains(nodeModels, model):
@@ -173,10 +224,7 @@ func (o *NodeOptions) complete(ctx context.Context, ds *gnb.Dataset) error {
 	case model != "tgn" && o.Neighbors+o.Heads+o.TimeDim > 0:
 		return fmt.Errorf("events: Neighbors, Heads and TimeDim are options of the model tgn, and Model is %s; leave them out", model)
 	}
-	if o.Ask != temporal.AskAny {
-		o.Loss = cmp.Or(o.Loss, "absolute")
-	}
-	o.Device, o.Model, o.Hidden, o.Metric = "cpu", model, cmp.Or(o.Hidden, 64), cmp.Or(o.Metric, NodeMetricOf(o.Ask).Name)
+	o.Device, o.Model, o.Hidden = "cpu", model, cmp.Or(o.Hidden, 64)
 	if model == "tgn" {
 		o.Neighbors, o.Heads, o.TimeDim = cmp.Or(o.Neighbors, 10), cmp.Or(o.Heads, 2), cmp.Or(o.TimeDim, o.Hidden)
 		if o.Hidden%o.Heads != 0 {
@@ -186,6 +234,9 @@ func (o *NodeOptions) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
 		return err
 	}
+	if given && len(ds.Meta.Questions) == 0 {
+		o.Of = "" // of a run of other data
+	}
 	whole, err := edgesOf(ctx, ds, o.Quiet)
 	if err != nil {
 		return err
@@ -194,16 +245,33 @@ func (o *NodeOptions) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if err != nil {
 		return err
 	}
+	if given {
+		o.Of, o.Classes = r.given.column.Name, r.names
+	}
+	o.Metric = cmp.Or(o.Metric, nodeMetric(r.classes).Name)
+	switch {
+	case r.classes > 0 && (o.Loss != "" || o.Delta != 0 || o.Quantiles != nil || o.Bounded):
+		return errors.New("events: Loss, Delta, Quantiles and Bounded are for numbers, and the answers are classes; leave them out")
+	case r.classes == 0:
+		o.Loss = cmp.Or(o.Loss, "absolute")
+	}
 	if err := r.check(ds.Name(), o.Eval != "none"); err != nil {
 		return err
 	}
 	if _, err := o.metric(r.classes); err != nil {
 		return err
 	}
-	o.Until, o.TimeScale = r.until, cmp.Or(o.TimeScale, float64(r.ask.Window))
-	o.Window, o.Every = temporal.SpanText(r.ask.Window, r.unit), temporal.SpanText(r.ask.Every, r.unit)
-	if o.Active != "" {
-		o.Active = temporal.SpanText(r.ask.Active, r.unit)
+	o.Until = r.until
+	if o.TimeScale = cmp.Or(o.TimeScale, float64(r.ask.Window)); o.TimeScale == 0 {
+		o.TimeScale = r.gap()
+	}
+	for _, of := range []struct {
+		text *string
+		span int64
+	}{{&o.Window, r.ask.Window}, {&o.Every, r.ask.Every}, {&o.Active, r.ask.Active}, {&o.Together, r.together}} {
+		if *of.text != "" {
+			*of.text = temporal.SpanText(of.span, r.unit)
+		}
 	}
 	if r.classes > 0 {
 		return nil
@@ -213,5 +281,5 @@ func (o *NodeOptions) complete(ctx context.Context, ds *gnb.Dataset) error {
 	for i := range train {
 		train[i] = int32(lo + i)
 	}
-	return o.LossOptions.Complete(r.matrix(), []string{o.Ask}, train, "question")
+	return o.LossOptions.Complete(r.matrix(), []string{o.name()}, train, "question")
 }

@@ -15,8 +15,15 @@ import (
 // known, the answers, and the windows.
 type nodeAuditor struct {
 	*auditor
-	r   *nodeRows
-	own nodeEvents
+	r     *nodeRows
+	own   nodeEvents
+	given map[int32][]givenRow // the given answers about each node, by time; nil if they are made of the events
+}
+
+// givenRow is an answer that the data gives about a node.
+type givenRow struct {
+	time   int64
+	answer float32
 }
 
 // nodeEvents are the times, ascending, and the values of the events of each node that count for it.
@@ -32,13 +39,56 @@ func newNodeAuditor(ds *dataset.Dataset, r *nodeRows, o *NodeOptions) (*nodeAudi
 	if err != nil {
 		return nil, err
 	}
+	if r.given != nil {
+		return newGivenAuditor(ds, a, r, o)
+	}
 	column := 0
 	if o.Of != "" {
 		if column, err = valueOf(ds, o.Of); err != nil {
 			return nil, err
 		}
 	}
-	return &nodeAuditor{a, r, eventsByNode(ds.Graph, a.at, o.Who, o.Of != "", column)}, nil
+	return &nodeAuditor{auditor: a, r: r, own: eventsByNode(ds.Graph, a.at, o.Who, o.Of != "", column)}, nil
+}
+
+// newGivenAuditor returns an auditor of answers that the data gives, which reads them again.
+func newGivenAuditor(ds *dataset.Dataset, a *auditor, r *nodeRows, o *NodeOptions) (*nodeAuditor, error) {
+	q, err := ds.Questions()
+	if err != nil {
+		return nil, err
+	}
+	column := slices.IndexFunc(q.Columns, func(c dataset.QuestionColumn) bool { return c.Name == o.Of })
+	of := map[int32][]givenRow{}
+	for i, v := range q.Nodes {
+		if y := q.Answers[i*len(q.Columns)+column]; y == y {
+			of[v] = append(of[v], givenRow{q.Times[i], y})
+		}
+	}
+	return &nodeAuditor{auditor: a, r: r, given: of}, nil
+}
+
+// checkGiven checks the answer to a question that the data gives, and the earlier answers that it is told.
+func (a *nodeAuditor) checkGiven(v int32, t, asOf int64, target float32, earlier []float32) error {
+	rows := a.given[v]
+	if at := slices.IndexFunc(rows, func(r givenRow) bool { return r.time == t }); at < 0 || rows[at].answer != target {
+		return leak("the answer to the question about node %d at time %d is %v, and the data gives another one, or none", v, t, target)
+	}
+	k := 0
+	for i := len(rows) - 1; i >= 0 && k < len(earlier); i-- {
+		if rows[i].time >= asOf || temporal.Plus(rows[i].time, a.r.ask.Window) > asOf {
+			continue // not known by then
+		}
+		if rows[i].answer != earlier[k] {
+			return leak("the question about node %d at time %d is told the earlier answer %v, and by time %d the answer of time %d is known, which is %v", v, t, earlier[k], asOf, rows[i].time, rows[i].answer)
+		}
+		k++
+	}
+	for ; k < len(earlier); k++ {
+		if y := earlier[k]; y == y {
+			return leak("the question about node %d at time %d is told %d earlier answers, and so many are not known by time %d", v, t, k+1, asOf)
+		}
+	}
+	return nil
 }
 
 // eventsByNode lists the events at the given positions, in the order of time, by node.
@@ -137,29 +187,44 @@ func (a *nodeAuditor) check(q *nodeQuestions, s nodeStep, split string, known in
 		from = r.until[1]
 	}
 	for i, v := range q.nodes {
-		t := q.times[i]
+		t, earlier := q.times[i], q.earlier[i*pastWindows:(i+1)*pastWindows]
 		end := temporal.Plus(t, r.ask.Window)
-		y, n, tolerance := a.own.answer(r.ask.What, v, t, end)
-		times := a.own.times[a.own.starts[v]:a.own.starts[v+1]]
 		switch {
-		case t != q.asOf:
+		case t < q.asOf || t > temporal.Plus(q.asOf, r.together):
 			return leak("a question about node %d is of time %d in a step at time %d", v, t, q.asOf)
-		case t < from || end > to:
+		case !inSplit(t, r.ask.Window, from, to):
 			return leak("the window of a question of %s about node %d is (%d, %d], and the time of %[1]s ends at %[5]d and begins at %[6]d, so that its answer is known to another split", split, v, t, end, to, from)
-		case len(times) == 0 || times[0] > t:
-			return leak("node %d is asked about at time %d, and has had no event by then", v, t)
-		case !(math.Abs(float64(q.targets[i])-y) <= tolerance+1e-6*math.Abs(y)):
-			return leak("the answer to the question about node %d at time %d is %v, and in the dataset the window (%[2]d, %[4]d] has %[5]d of its events, with the answer %[6]v", v, t, q.targets[i], end, n, y)
 		}
-		for k, z := range q.earlier[i*pastWindows : (i+1)*pastWindows] {
-			end := temporal.Plus(t, -int64(k)*r.ask.Window)
-			if z != z {
-				continue
-			}
-			y, _, tolerance := a.own.answer(r.ask.What, v, temporal.Plus(end, -r.ask.Window), end)
-			if !(math.Abs(float64(z)-y) <= tolerance+1e-6*math.Abs(y)) {
-				return leak("the question about node %d at time %d is told that its window until %d held %v, and in the dataset that is %v", v, t, end, z, y)
-			}
+		check := a.checkMade
+		if a.given != nil {
+			check = a.checkGiven
+		}
+		if err := check(v, t, q.asOf, q.targets[i], earlier); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMade checks the answer to a question that is made of the events, and what it is told of earlier windows.
+func (a *nodeAuditor) checkMade(v int32, t, asOf int64, target float32, earlier []float32) error {
+	ask, end := &a.r.ask, temporal.Plus(t, a.r.ask.Window)
+	y, n, tolerance := a.own.answer(ask.What, v, t, end)
+	times := a.own.times[a.own.starts[v]:a.own.starts[v+1]]
+	switch {
+	case len(times) == 0 || times[0] > t:
+		return leak("node %d is asked about at time %d, and has had no event by then", v, t)
+	case !(math.Abs(float64(target)-y) <= tolerance+1e-6*math.Abs(y)):
+		return leak("the answer to the question about node %d at time %d is %v, and in the dataset the window (%[2]d, %[4]d] has %[5]d of its events, with the answer %[6]v", v, t, target, end, n, y)
+	}
+	for k, z := range earlier {
+		if z != z {
+			continue
+		}
+		end := temporal.Plus(asOf, -int64(k)*ask.Window)
+		y, _, tolerance := a.own.answer(ask.What, v, temporal.Plus(end, -ask.Window), end)
+		if !(math.Abs(float64(z)-y) <= tolerance+1e-6*math.Abs(y)) {
+			return leak("the question about node %d at time %d is told that its window until %d held %v, and in the dataset that is %v", v, t, end, z, y)
 		}
 	}
 	return nil

@@ -215,4 +215,54 @@ func TestWindowsStayWithinTheirSplit(t *testing.T) {
 	}
 }
 
+// Leaks of answers that the data gives are found too.
+func TestPlantedLeaksOfGivenAnswersAreFound(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		plant func(r *nodeRows, q *nodeQuestions, s nodeStep)
+		want  string
+	}{
+		{"none", func(*nodeRows, *nodeQuestions, nodeStep) {}, ""},
+		{"the answer of another row", func(_ *nodeRows, q *nodeQuestions, _ nodeStep) { q.targets[0]++ }, "the data gives another one"},
+		{"a moment that is not asked about", func(_ *nodeRows, q *nodeQuestions, _ nodeStep) { q.times[0]++ }, "the data gives another one"},
+		{"an earlier answer that is not known yet", func(r *nodeRows, q *nodeQuestions, s nodeStep) {
+			v := q.nodes[0]
+			q.earlier = r.given.appendEarlier(nil, v, s.asOf+r.ask.Window, r.ask.Window)
+			q.nodes, q.times, q.targets = q.nodes[:1], q.times[:1], q.targets[:1]
+		}, "is told the earlier answer"},
+		{"more earlier answers than there are", func(_ *nodeRows, q *nodeQuestions, _ nodeStep) {
+			for i, y := range q.earlier {
+				if y != y {
+					q.earlier[i] = 1
+				}
+			}
+		}, "earlier answers, and so many are not known"},
+		{"a window that crosses the split", func(r *nodeRows, _ *nodeQuestions, s nodeStep) { r.until = []int64{s.asOf + 1, r.until[1]} }, "its answer is known to another split"},
+		{"a moment beyond those that share the step", func(r *nodeRows, _ *nodeQuestions, _ nodeStep) { r.together = 0 }, "in a step at time"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ds := visits(2000, 2000, 0)
+			q := &dataset.Questions{Columns: []dataset.QuestionColumn{{Name: "y"}}}
+			for i := range int64(900) {
+				q.Nodes, q.Times, q.Answers = append(q.Nodes, int32(i*7%30)), append(q.Times, 1e9+i*60), append(q.Answers, float32(i))
+			}
+			if err := ds.SetQuestions(q); err != nil {
+				t.Fatal(err)
+			}
+			o := &NodeOptions{Window: "3600", Together: "600"}
+			r := nodeRowsOf(t, ds, 64, o)
+			a, err := newNodeAuditor(ds, r, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps := r.stepsOf("train")
+			s := steps[len(steps)/8]
+			asked := r.about(s, s.lo, s.hi)
+			asked.nodes, asked.targets, asked.times = slices.Clone(asked.nodes), slices.Clone(asked.targets), slices.Clone(asked.times)
+			c.plant(r, asked, s)
+			expect(t, a.check(asked, s, "train", s.known), c.want, true)
+		})
+	}
+}
+
 var _ gnb.Task = (*nodeTrainer)(nil)

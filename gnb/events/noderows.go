@@ -17,16 +17,19 @@ import (
 // nodeRows are the questions of a dataset about nodes at moments, in the order of time, cut into splits and steps.
 type nodeRows struct {
 	*stream
-	ask     temporal.Ask
-	classes int // of the answers; 0 if they are numbers
-	nodes   []int32
-	times   []int64
-	targets []float32 // numbers, or those of classes
-	ranges  map[string][2]int
-	steps   []nodeStep
-	first   map[string]int // the first step of each split, of which the steps follow each other
-	bounds  []int          // the numbers of events that are known at some moment, ascending
-	dropped dropped
+	ask      temporal.Ask
+	given    *givenAnswers // those of the data; nil if they are made of the events
+	together int64         // moments that are at most so far apart share a step
+	classes  int           // of the answers; 0 if they are numbers
+	names    []string      // of classes that the data gives
+	nodes    []int32
+	times    []int64
+	targets  []float32 // numbers, or those of classes
+	ranges   map[string][2]int
+	steps    []nodeStep
+	first    map[string]int // the first step of each split, of which the steps follow each other
+	bounds   []int          // the numbers of events that are known at some moment, ascending
+	dropped  dropped
 }
 
 // nodeStep is a step: the questions [lo, hi), which know the first known events, those until the time asOf.
@@ -58,8 +61,10 @@ func newNodeRows(ds *dataset.Dataset, o *NodeOptions) (*nodeRows, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := r.ask.Questions(r.Events)
-	if err != nil {
+	q := &temporal.Questions{}
+	if r.given != nil {
+		q.Nodes, q.Times, q.Targets = r.given.nodes, r.given.times, r.given.answers
+	} else if q, err = r.ask.Questions(r.Events); err != nil {
 		return nil, fmt.Errorf("events: %s: %w", ds.Name(), err)
 	}
 	r.divide(q)
@@ -82,13 +87,17 @@ func openNodeRows(ds *dataset.Dataset, o *NodeOptions) (*nodeRows, error) {
 	for _, of := range []struct {
 		name, flag, text string
 		to               *int64
-	}{{"Window", "window", o.Window, &r.ask.Window}, {"Every", "every", o.Every, &r.ask.Every}, {"Active", "active", o.Active, &r.ask.Active}} {
+	}{{"Window", "window", o.Window, &r.ask.Window}, {"Every", "every", o.Every, &r.ask.Every}, {"Active", "active", o.Active, &r.ask.Active}, {"Together", "together", o.Together, &r.together}} {
 		if of.text == "" {
 			continue
 		}
 		if *of.to, err = temporal.ParseSpan(of.text, s.unit); err != nil {
 			return nil, fmt.Errorf("events: %s (--%s): %w", of.name, of.flag, phrase.Bare(err))
 		}
+	}
+	if o.Ask == askGiven {
+		r.ask.Who = temporal.AsEither
+		return r, r.openGiven(ds, o)
 	}
 	if o.Of != "" {
 		if r.ask.Values, err = valuesOf(ds, s, o.Of); err != nil {
@@ -181,7 +190,7 @@ func (r *nodeRows) divide(q *temporal.Questions) {
 			to = min(end, r.until[k])
 		}
 		for i, t := range q.Times {
-			if t < from || temporal.Plus(t, r.ask.Window) > to {
+			if !inSplit(t, r.ask.Window, from, to) {
 				continue
 			}
 			if q.Targets[i] != q.Targets[i] {
@@ -201,17 +210,23 @@ func (r *nodeRows) divide(q *temporal.Questions) {
 	r.dropped.Crossing = len(q.Times) - len(r.nodes) - r.dropped.Unknown - r.dropped.Beyond
 }
 
-// cut cuts the questions into steps: those of one moment in about equal parts of at most batch.
+// inSplit reports whether a window lies in the time of a split, (from, to]. A question without a window is one at its moment.
+func inSplit(t, window, from, to int64) bool {
+	return (t > from || t == from && (window > 0 || from == math.MinInt64)) && temporal.Plus(t, window) <= to
+}
+
+// cut cuts the questions into steps: those of one moment, or of moments that share a step, in about equal parts of at most batch.
 func (r *nodeRows) cut(batch int) {
 	r.first = map[string]int{}
 	for _, split := range splitNames {
 		r.first[split] = len(r.steps)
 		at, end := r.part(split)
 		for at < end {
-			same := at + sort.Search(end-at, func(i int) bool { return r.times[at+i] > r.times[at] })
+			same := at + sort.Search(end-at, func(i int) bool { return r.times[at+i] > temporal.Plus(r.times[at], r.together) })
 			parts := (same - at + batch - 1) / batch
 			for k := range parts {
-				s := nodeStep{lo: at + (same-at)*k/parts, hi: at + (same-at)*(k+1)/parts, asOf: r.times[at]}
+				s := nodeStep{lo: at + (same-at)*k/parts, hi: at + (same-at)*(k+1)/parts}
+				s.asOf = r.times[s.lo]
 				s.known = r.Until(s.asOf)
 				r.steps = append(r.steps, s)
 			}
@@ -219,6 +234,14 @@ func (r *nodeRows) cut(batch int) {
 		}
 	}
 	r.first[""] = len(r.steps)
+	if r.given == nil {
+		return
+	}
+	for _, s := range r.steps {
+		r.bounds = append(r.bounds, s.known)
+	}
+	slices.Sort(r.bounds)
+	r.bounds = slices.Compact(r.bounds)
 }
 
 // part returns the questions [lo, hi) of a split.
@@ -275,6 +298,9 @@ func (r *nodeRows) asking(happened *temporal.Events, asOf int64, nodes []int32) 
 
 // appendEarlier appends the answers of a node's windows that end at asOf, asOf - Window and so on, back to its first event.
 func (r *nodeRows) appendEarlier(to []float32, happened *temporal.Events, node int32, asOf int64) []float32 {
+	if r.given != nil {
+		return r.given.appendEarlier(to, node, asOf, r.ask.Window)
+	}
 	since, ok := r.ask.Since(happened, node)
 	for k := range int64(pastWindows) {
 		y := float32(math.NaN())
@@ -299,7 +325,7 @@ func (r *nodeRows) check(name string, eval bool) error {
 		n[split] = hi - lo
 	}
 	if n["train"] == 0 || eval && (n["val"] == 0 || n["test"] == 0) {
-		return fmt.Errorf("events: of the questions about the nodes of %s, training has %d, validation %d and test %d (%s); each needs some, so give a shorter window (Window, --window), a shorter time between moments (Every, --every), or other times (Until, --until)", name, n["train"], n["val"], n["test"], r.dropped)
+		return fmt.Errorf("events: of the questions about the nodes of %s, training has %d, validation %d and test %d (%s); each needs some, so give a shorter window (Window, --window), a shorter time between moments (Every, --every) of questions that are made of the events, or other times (Until, --until)", name, n["train"], n["val"], n["test"], r.dropped)
 	}
 	if r.classes > 0 {
 		lo, hi := r.part("train")

@@ -143,10 +143,11 @@ func TestQuestionsThatMeanNothing(t *testing.T) {
 		{func(o *events.NodeOptions) { o.Window = "1y" }, "is no span of time"},
 		{func(o *events.NodeOptions) { o.Window = "400d" }, "training has 0"},
 		{func(o *events.NodeOptions) { o.Every = "0.5s" }, "no whole number of s"},
-		{func(o *events.NodeOptions) { o.Ask = "median" }, "it is count, any, sum or mean"},
+		{func(o *events.NodeOptions) { o.Ask = "median" }, "it is count, any, sum, mean or given"},
 		{func(o *events.NodeOptions) { o.Ask = "mean" }, "does not say of what"},
 		{func(o *events.NodeOptions) { o.Ask, o.Of = "mean", "price" }, "they have amount"},
 		{func(o *events.NodeOptions) { o.Of = "amount" }, "leave Of out"},
+		{func(o *events.NodeOptions) { o.Ask = "given" }, "gives no questions about nodes"},
 		{func(o *events.NodeOptions) { o.Who = "people" }, "sources, destinations or all"},
 		{func(o *events.NodeOptions) { o.Ask, o.Loss = "any", "huber" }, "are for numbers"},
 		{func(o *events.NodeOptions) { o.Ask, o.Metric = "any", "mae" }, "mae"},
@@ -182,6 +183,99 @@ func TestUnknownMeansAreLeftOut(t *testing.T) {
 	}
 	if got, last := run.Value("test_mae"), run.Value("test_persistent_mae"); !(got < last) {
 		t.Errorf("the mean amount is predicted with an error of %v, and by the last one with %v", got, last)
+	}
+}
+
+// given adds questions to the tides: whether a person was busy on the day after a moment, and with how many events; a third of them are
+// missing.
+func given(ds *dataset.Dataset, days int) *dataset.Dataset {
+	random := rand.New(rand.NewPCG(9, 9))
+	q := &dataset.Questions{Columns: []dataset.QuestionColumn{{Name: "tide", Classes: []string{"low", "high", "top"}}, {Name: "acts"}}}
+	src, _, _ := ds.Graph.EdgesAt(upTo(ds.Graph.NumEdges()))
+	acts := map[[2]int64]int{}
+	for e, u := range src {
+		acts[[2]int64{int64(u), ds.Graph.EdgeTimes[e] / 86400}]++
+	}
+	for day := range int64(days) {
+		for p := range int32(30) {
+			if random.IntN(3) == 0 {
+				continue
+			}
+			n := acts[[2]int64{int64(p), day}]
+			tide := min(2, n/4)
+			q.Nodes, q.Times = append(q.Nodes, p), append(q.Times, day*86400+int64(p%2)*60)
+			q.Answers = append(q.Answers, float32(tide), float32(n))
+		}
+		first := len(q.Nodes) - 1 // the questions of a minute later follow
+		for ; first > 0 && q.Times[first-1] >= day*86400; first-- {
+		}
+		sortByTime(q, first)
+	}
+	if err := ds.SetQuestions(q); err != nil {
+		panic(err)
+	}
+	return ds
+}
+
+func upTo(n int64) []int64 {
+	all := make([]int64, n)
+	for i := range all {
+		all[i] = int64(i)
+	}
+	return all
+}
+
+// sortByTime sorts the questions from the given one on.
+func sortByTime(q *dataset.Questions, from int) {
+	for i := from; i < len(q.Times); i++ {
+		for k := i; k > from && q.Times[k] < q.Times[k-1]; k-- {
+			q.Times[k], q.Times[k-1] = q.Times[k-1], q.Times[k]
+			q.Nodes[k], q.Nodes[k-1] = q.Nodes[k-1], q.Nodes[k]
+			for c := range 2 {
+				q.Answers[2*k+c], q.Answers[2*k-2+c] = q.Answers[2*k-2+c], q.Answers[2*k+c]
+			}
+		}
+	}
+}
+
+// Answers that the data gives are learned, also where moments share a step; and predicted by a run of the same dataset.
+func TestGivenQuestions(t *testing.T) {
+	ds := given(tides(120), 119)
+	for _, c := range []struct {
+		of, together, model, metric, plain string
+		lower                              bool
+		margin                             float64
+	}{
+		{"tide", "", "counts", "test_accuracy", "test_frequent_accuracy", false, 0.2},
+		{"tide", "1m", "tgn", "test_accuracy", "test_frequent_accuracy", false, 0.2},
+		{"acts", "1h", "counts", "test_mae", "test_average_mae", true, 1},
+	} {
+		o := nodeOptions(t, events.NodeOptions{Ask: "given", Of: c.of, Together: c.together, Model: c.model})
+		o.Window = "1d"
+		run, err := events.TrainNodes(t.Context(), ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, plain := run.Value(c.metric), run.Value(c.plain)
+		t.Logf("%s by %s: %v, %v", c.of, c.model, got, plain)
+		if better := map[bool]float64{false: got - plain, true: plain - got}[c.lower]; !(better > c.margin) {
+			t.Errorf("%s by %s: %s is %v, and %s %v; want %v better", c.of, c.model, c.metric, got, c.plain, plain, c.margin)
+		}
+		asOf := int64(118 * 86400)
+		p, err := events.PredictNodes(t.Context(), run, ds, nil, events.PredictOptions{AsOf: &asOf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		right := 0
+		for i, v := range p.Nodes {
+			busy := (118+int(v))%3 == 0
+			if row := p.Rows.Row(i); c.of == "acts" && (row[0] > 2.5) == busy || c.of == "tide" && (row[0] < 0.5) == busy {
+				right++
+			}
+		}
+		if len(p.Nodes) != 30 || right < 27 {
+			t.Errorf("%s by %s: of %d predictions %d say who is busy", c.of, c.model, len(p.Nodes), right)
+		}
 	}
 }
 

@@ -18,10 +18,10 @@ type nodeTrainer struct {
 	net    *gnb.Net[nn.Model]
 	audit  *nodeAuditor
 	metric gnb.Metric
-	plain  map[string][]scored // the baselines of each split that was measured
-	state  *nodeState          // of training; nil before the first step
-	within bool                // a step has begun, and another virtual rank's share of it follows
-	taken  int                 // the events that state had taken in at the last boundary, for checkpoints
+	plain  map[string]bool // the splits whose baselines are recorded
+	state  *nodeState      // of training; nil before the first step
+	within bool            // a step has begun, and another virtual rank's share of it follows
+	taken  int             // the events that state had taken in at the last boundary, for checkpoints
 }
 
 func startNodes(w *gnb.Worker, o NodeOptions) (gnb.Task, error) {
@@ -33,7 +33,7 @@ func startNodes(w *gnb.Worker, o NodeOptions) (gnb.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &nodeTrainer{w: w, o: o, r: r, plain: map[string][]scored{}}
+	t := &nodeTrainer{w: w, o: o, r: r, plain: map[string]bool{}}
 	if t.metric, err = o.metric(r.classes); err != nil {
 		return nil, err
 	}
@@ -48,6 +48,14 @@ func startNodes(w *gnb.Worker, o NodeOptions) (gnb.Task, error) {
 	w.Keep("taken", &t.taken)
 	train, val := r.ranges["train"], r.ranges["val"]
 	w.Printf("%d questions for training, %d for validation and %d for the test; %s", train[1], val[1]-val[0], len(r.nodes)-val[1], r.dropped)
+	if r.given != nil {
+		if n := r.strangers(); n > 0 {
+			w.Printf("%d of these questions are about nodes that have had no event by then", n)
+		}
+		if n := len(r.stepsOf("train")); o.Together == "" && train[1] < 4*n && o.Batch >= 8 {
+			w.Printf("a step asks about %.1f nodes, because questions of different times are not asked together; Together (--together 1d) lets those within a span share a step, whose answers then rest on the events until the first of them", float64(train[1])/float64(n))
+		}
+	}
 	t.model = o.newModel(r, x, r.Nodes)
 	t.net = w.NetworkOf(o.Model+" of nodes", nn.ModelConfig{}, t.model)
 	w.WithoutFeatures() // the model reads rows of its own

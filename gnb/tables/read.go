@@ -357,6 +357,13 @@ func look(ctx context.Context, f *Files, graphs *source, nodes, edges []*source,
 	if graphs != nil {
 		all = append(all, graphs)
 	}
+	if f.Questions != "" {
+		s, err := f.openQuestions(o)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
 	if err := o.checkKinds(all); err != nil {
 		return nil, err
 	}
@@ -419,9 +426,15 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 		return nil, err
 	}
 	_, given := o.fitUntil()
+	questions, err := f.openQuestions(&o)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case given && !f.Events && o.Recipe == nil:
 		return nil, fault("Fit (--fit) is %s, which is a time, and the rows are no events; give train or all", shown(o.Fit))
+	case questions != nil && o.Recipe != nil:
+		return nil, fault("Questions (--questions) and a Recipe are given; the classes of answers are not part of a recipe, so read the questions with the first tables")
 	case f.Events && f.Graphs != "":
 		return nil, fault("the tables are of events and of many graphs; a graph of events is one graph")
 	case f.Bipartite && (!f.Events || len(f.Nodes) > 0 || len(f.Edges) != 1):
@@ -523,6 +536,15 @@ func Read(ctx context.Context, dir string, f Files, o Options) (*dataset.Dataset
 	}
 	if of != nil {
 		r.putGraphs(d, of, &o)
+	}
+	if questions != nil {
+		q, err := r.readQuestions(ctx, questions, all, &o, missing)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.SetQuestions(q); err != nil {
+			return nil, err
+		}
 	}
 	if r.Encode != "" {
 		if d, err = r.addEncodings(ctx, d, &o); err != nil {

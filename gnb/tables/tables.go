@@ -100,6 +100,9 @@ type Files struct {
 	// Bipartite says that the sources and the targets of the only table of events are ids of two kinds of nodes, even where they are
 	// equal. Their types have the names of the two columns.
 	Bipartite bool
+	// Questions is the path of a table of answers about nodes over time, besides events; "" if there is none. Its rows have the id of a node, a
+	// time and answers: numbers to predict (kind [Target]) and labels (kind [Label]). See [dataset.Questions].
+	Questions string
 }
 
 // Nodes is a table of nodes: a file, or a folder of files.

@@ -49,7 +49,7 @@ func (d *Dataset) checkDrawn() error {
 // checkAll is CheckWith for a dataset that is to be written.
 func (d *Dataset) checkAll(ctx context.Context, report func(done, total int64)) error {
 	err := d.checkParts(ctx, report, d.Bytes()+d.recordedBytes(),
-		d.checkGraph, d.checkWeights, d.checkEdgeFeatures, d.checkLabels, d.checkMultiLabels, d.checkTargets, d.checkGraphs, d.checkEdgeAnswers, d.checkEvents, d.checkSplits, d.checkEdgeSplits, d.checkFeatures, d.checkSparse, d.checkNodeFeatures, d.checkNames, d.verifyAll)
+		d.checkGraph, d.checkWeights, d.checkEdgeFeatures, d.checkLabels, d.checkMultiLabels, d.checkTargets, d.checkGraphs, d.checkEdgeAnswers, d.checkEvents, d.checkQuestions, d.checkSplits, d.checkEdgeSplits, d.checkFeatures, d.checkSparse, d.checkNodeFeatures, d.checkNames, d.verifyAll)
 	if err == nil && d.whole == nil && d.Stored() {
 		d.known.keepPassed()
 	}

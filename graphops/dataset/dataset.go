@@ -137,7 +137,7 @@ type Dataset struct {
 	// EdgeSplits are positions of edges, ascending, by the split's name; "train", "val" and "test" have no
 	// edge in common. See [Dataset.EdgesOf].
 	EdgeSplits map[string][]int64
-	// Arrays are further arrays of a divided dataset and of its parts, by name: see package divided.
+	// Arrays are further arrays by name: of a divided dataset and of its parts (package divided), and of [Dataset.Questions].
 	Arrays map[string]Array
 	// Meta describes the dataset. Its sizes are filled in from the arrays by Open, Write and Pack;
 	// a caller that builds a Dataset sets Name and NumClasses.
@@ -208,6 +208,8 @@ type Metadata struct {
 	Part  *PartOf `json:"part,omitempty"`
 	// Arrays are the names of the further arrays ([Dataset.Arrays]).
 	Arrays []string `json:"arrays,omitempty"`
+	// Questions are the columns of answers of [Dataset.Questions], whose arrays are further ones.
+	Questions []QuestionColumn `json:"questions,omitempty"`
 	// Graphs is the metadata of [Dataset.Graphs]; its number of nodes is that of the graphs.
 	Graphs *Metadata `json:"graphs,omitempty"`
 	// EdgeAnswers is the metadata of [Dataset.EdgeAnswers]; its number of nodes is that of the edges.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A table of events is converted, a model of what nodes will do is trained and reported on, and answers as of a date; flags of other runs
@@ -50,6 +51,25 @@ func TestNodeEvents(t *testing.T) {
 	status, stdout, stderr := gnbRun(t, dir, "report", run, "--html", "page.html")
 	if status != 0 || !strings.Contains(stdout, "count of events by sources over 1d") || !strings.Contains(stdout, "moving average") {
 		t.Errorf("the report: %d, %s%s", status, stdout, stderr)
+	}
+	var q strings.Builder
+	q.WriteString("who,date,busy\n")
+	for day := range 100 {
+		for person := range 12 {
+			fmt.Fprintf(&q, "p%d,%s,%v\n", person, time.Unix(1700006400+int64(day)*86400, 0).UTC().Format(time.RFC3339), (day+person)%3 == 2)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "q.csv"), []byte(q.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	result(t, dir, "data", "convert", "events.csv", "given", "--kinds", "edges.who=source,what=target,questions.date=time,questions.who=id", "--questions", "q.csv")
+	_, trained = result(t, dir, "train", "given", "--task", "node-events", "--window", "1d", "--epochs", "8", "--lr", "0.01", "--batch", "24", "--json")
+	if auc, frequent := trained["test_auc"], trained["test_frequent_auc"]; auc == nil || auc.(float64) < 0.9 || frequent == nil {
+		t.Errorf("the ROC AUC of given answers is %v, and that of the most frequent one %v", auc, frequent)
+	}
+	result(t, dir, "infer", "given", "--run", trained["run"].(string), "--out", "busy.csv", "--json")
+	if rows, err := os.ReadFile(filepath.Join(dir, "busy.csv")); err != nil || !strings.HasPrefix(string(rows), "id,time,probability_false,probability_true\n") {
+		t.Errorf("the answers are %q, %v", rows, err)
 	}
 	for args, want := range map[string]string{
 		"infer acts --out x.csv --recommend 3 --run " + run:                                    "--recommend does not apply",

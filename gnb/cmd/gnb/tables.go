@@ -34,6 +34,7 @@ type tableFlags struct {
 	kinds, layouts, unit, missing, fit, recipe string
 	replace                                    bool
 	events, bipartite                          bool
+	questions                                  string
 }
 
 func newTableFlags(fs *flag.FlagSet) *tableFlags {
@@ -47,10 +48,11 @@ func newTableFlags(fs *flag.FlagSet) *tableFlags {
 	fs.BoolVar(&t.replace, "replace", false, "replace a dataset that was made of tables")
 	fs.BoolVar(&t.events, "events", false, "read rows as events, each an edge of its own")
 	fs.BoolVar(&t.bipartite, "bipartite", false, "events join two kinds of nodes (implies --events)")
+	fs.StringVar(&t.questions, "questions", "", "events: `file` of answers about nodes over time")
 	return t
 }
 
-var tableFlagNames = []string{"kinds", "date-layout", "time-unit", "missing", "fit", "recipe", "replace", "events", "bipartite"}
+var tableFlagNames = []string{"kinds", "date-layout", "time-unit", "missing", "fit", "recipe", "replace", "events", "bipartite", "questions"}
 
 // chosen reports whether SRC is read as tables: by --format, by a flag of tables, or because it has files that only they
 // can be.
@@ -139,6 +141,7 @@ func (t *tableFlags) convert(ctx context.Context, fs *flag.FlagSet, src, dst str
 	if err != nil {
 		return err
 	}
+	files.Questions = t.questions
 	if found {
 		out.Logf("gnb data: %s", notice.Notice{Kind: notice.Guessed, Where: filepath.Base(src), What: "its rows are events, because a column has times by its name; the result is a graph of events", Option: "--format edgelist reads edges"})
 	}

@@ -131,7 +131,7 @@ func newTask(name string) (*task, error) {
 		o := &events.NodeOptions{}
 		t := taskFrom(name, o, &o.LaunchOptions, &o.EvaluationOptions, events.NodeTask, nil)
 		t.defaults = map[string]string{"batch": "200", "epochs": "20", "lr": "0.001", "loss": "absolute", "metric": "mae, or auc with --ask any"}
-		t.metric = func(*dataset.Dataset) gnb.Metric { return events.NodeMetricOf(o.Ask) }
+		t.metric = func(ds *dataset.Dataset) gnb.Metric { return events.NodeMetricOf(ds, *o) }
 		return t, nil
 	}
 	return nil, cli.Usagef("--task is %q; it is %s", name, strings.Join(taskNames, ", "))
