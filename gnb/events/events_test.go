@@ -1,6 +1,7 @@
 package events_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,6 +101,29 @@ func runCell(raw []byte) error {
 	if model, ok := strings.CutPrefix(c.Model, "nodes by "); ok {
 		of := events.NodeOptions{OptimizerOptions: o.OptimizerOptions, LaunchOptions: o.LaunchOptions, Model: model, Ask: "sum", Of: "0", Window: "1000", Every: "500", Hidden: 8, Dropout: 0.1}
 		of.Batch, of.LR = 12, 0.001
+		if model == "given answers" { // whether a person goes to the place 20 next, at times of their own
+			of.Model, of.Ask, of.Of, of.Every, of.Together, of.Window = "tgn", "given", "next", "", "300", "100"
+			src, dst, _ := ds.Graph.EdgesAt(upTo(ds.Graph.NumEdges()))
+			q := &dataset.Questions{Columns: []dataset.QuestionColumn{{Name: "next", Classes: []string{"elsewhere", "there"}}}}
+			at := upTo(ds.Graph.NumEdges())
+			slices.SortStableFunc(at, func(a, b int64) int { return cmp.Compare(ds.Graph.EdgeTimes[a], ds.Graph.EdgeTimes[b]) })
+			asked := map[[2]int64]bool{}
+			for _, e := range at {
+				if twice := [2]int64{int64(src[e]), ds.Graph.EdgeTimes[e]}; asked[twice] {
+					continue
+				} else {
+					asked[twice] = true
+				}
+				there := float32(0)
+				if dst[e] == 20 {
+					there = 1
+				}
+				q.Nodes, q.Times, q.Answers = append(q.Nodes, src[e]), append(q.Times, ds.Graph.EdgeTimes[e]-1), append(q.Answers, there)
+			}
+			if err := ds.SetQuestions(q); err != nil {
+				return err
+			}
+		}
 		_, err := events.TrainNodes(context.Background(), ds, of)
 		return err
 	}
@@ -110,7 +135,7 @@ func runCell(raw []byte) error {
 // metrics to the bit; so has one whose workers are killed at random steps, and which resumes each time.
 func TestKilledRunsResumeExactly(t *testing.T) {
 	testneed.NotShort(t, "it kills and resumes runs for seconds")
-	for _, model := range []string{"tgn", "mixer", "tgat", "walks", "counts", "nodes by counts", "nodes by tgn"} {
+	for _, model := range []string{"tgn", "mixer", "tgat", "walks", "counts", "nodes by counts", "nodes by tgn", "nodes by given answers"} {
 		t.Run(model, func(t *testing.T) { killAndResume(t, model) })
 	}
 }

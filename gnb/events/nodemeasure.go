@@ -66,7 +66,7 @@ func (s *classScorer) Encode() []byte {
 }
 
 func (s *classScorer) Merge(b []byte) error {
-	return apart(b, len(s.of), func(i int, part []byte) error { return s.of[i].Merge(part) })
+	return unpacked(b, len(s.of), func(i int, part []byte) error { return s.of[i].Merge(part) })
 }
 
 func (s *classScorer) Values(prefix string) (values []runs.NamedValue) {
@@ -86,8 +86,8 @@ func packed(parts [][]byte) (b []byte) {
 	return b
 }
 
-// apart calls use with the n parts that packed wrote.
-func apart(b []byte, n int, use func(i int, part []byte) error) error {
+// unpacked calls use with the n parts that packed wrote.
+func unpacked(b []byte, n int, use func(i int, part []byte) error) error {
 	for i := range n {
 		if len(b) < 4 || uint32(len(b)-4) < binary.LittleEndian.Uint32(b) {
 			return errors.New("events: what another rank counted in an evaluation was cut short")
@@ -274,7 +274,7 @@ func (t *nodeTrainer) gather(m *splitScores) error {
 		}
 	}
 	for _, b := range all {
-		if err := apart(b, len(mine), func(i int, part []byte) error { return rows[i/per][i%per].Merge(part) }); err != nil {
+		if err := unpacked(b, len(mine), func(i int, part []byte) error { return rows[i/per][i%per].Merge(part) }); err != nil {
 			return err
 		}
 	}

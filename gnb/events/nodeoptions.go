@@ -195,6 +195,9 @@ func (o *NodeOptions) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if err := checkShared(o.OptimizerOptions, o.LaunchOptions, o.Dropout, o.TimeScale, o.Until); err != nil {
 		return err
 	}
+	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
+		return err
+	}
 	model := cmp.Or(o.Model, nodeModels[0])
 	if o.Ask == "" && len(ds.Meta.Questions) > 0 {
 		o.Ask = askGiven
@@ -230,9 +233,6 @@ func (o *NodeOptions) complete(ctx context.Context, ds *gnb.Dataset) error {
 		if o.Hidden%o.Heads != 0 {
 			return fmt.Errorf("events: %d heads cannot share %d columns; take a divisor", o.Heads, o.Hidden)
 		}
-	}
-	if err := getdata.Opened(ctx, ds, o.Quiet); err != nil {
-		return err
 	}
 	if given && len(ds.Meta.Questions) == 0 {
 		o.Of = "" // of a run of other data

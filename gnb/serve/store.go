@@ -54,6 +54,8 @@ func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, er
 		return nil, fmt.Errorf("serve: %s has targets or many graphs, which servers do not send yet; train on the dataset's directory", ds.Name())
 	case ds.NodeTimes != nil:
 		return nil, fmt.Errorf("serve: %s has times of nodes, which servers do not send yet; train on the dataset's directory", ds.Name())
+	case len(ds.Meta.Questions) > 0:
+		return nil, fmt.Errorf("serve: %s has answers about nodes over time, which servers do not send yet; train on the dataset's directory, or convert it without them (Questions, --questions)", ds.Name())
 	case len(ds.EdgeSplits) > 0:
 		return nil, fmt.Errorf("serve: %s has splits of edges, which servers do not send yet; train on the dataset's directory", ds.Name())
 	default:

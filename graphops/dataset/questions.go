@@ -31,7 +31,7 @@ const (
 )
 
 // SetQuestions gives a dataset questions, in place of earlier ones. It returns an error for questions about nodes that it does not have, for
-// times that do not ascend, and for answers that are infinite or no classes.
+// times that do not ascend, for two about one node at one time, and for answers that are infinite or no classes.
 func (d *Dataset) SetQuestions(q *Questions) error {
 	if err := q.check(d.Nodes()); err != nil {
 		return fmt.Errorf("dataset: the questions about nodes of %s: %w", d.Name(), err)
@@ -73,13 +73,20 @@ func (q *Questions) check(nodes int) error {
 	case len(q.Times) != len(q.Nodes) || len(q.Answers) != len(q.Nodes)*cols:
 		return fmt.Errorf("there are %d nodes, %d times and %d answers in %d columns; each question has one of each", len(q.Nodes), len(q.Times), len(q.Answers), cols)
 	}
+	now := map[int32]bool{} // the nodes of the questions of one time
 	for i, v := range q.Nodes {
+		if i > 0 && q.Times[i] != q.Times[i-1] {
+			clear(now)
+		}
 		switch {
+		case now[v]:
+			return fmt.Errorf("question %d is about node %d at time %d, as an earlier one is; keep one of them", i, v, q.Times[i])
 		case v < 0 || int(v) >= nodes:
 			return fmt.Errorf("question %d is about node %d, and the nodes are 0 to %d", i, v, nodes-1)
 		case i > 0 && q.Times[i] < q.Times[i-1]:
 			return fmt.Errorf("question %d has time %d, and the one before it %d; times ascend", i, q.Times[i], q.Times[i-1])
 		}
+		now[v] = true
 		for c, col := range q.Columns {
 			y := q.Answers[i*cols+c]
 			switch n := len(col.Classes); {
@@ -105,8 +112,29 @@ func (d *Dataset) checkQuestions(r *reading) error {
 	return err
 }
 
-// keepQuestions leaves out what metadata says of questions that the dataset does not have.
-func (m *Metadata) keepQuestions(arrays map[string]Array) {
+// keepQuestions gives s, whose nodes are some of d's, the questions about those. number is the new number of each node plus 1, 0 for one that is
+// left out.
+func (d *Dataset) keepQuestions(s *Dataset, number []int32) error {
+	q, err := d.Questions()
+	if q == nil || err != nil {
+		return err
+	}
+	kept := &Questions{Columns: q.Columns}
+	cols := len(q.Columns)
+	for i, v := range q.Nodes {
+		if number[v] > 0 {
+			kept.Nodes, kept.Times = append(kept.Nodes, number[v]-1), append(kept.Times, q.Times[i])
+			kept.Answers = append(kept.Answers, q.Answers[i*cols:(i+1)*cols]...)
+		}
+	}
+	if s.Meta.Questions = nil; len(kept.Nodes) == 0 {
+		return nil
+	}
+	return s.SetQuestions(kept)
+}
+
+// dropQuestions leaves out what metadata says of questions that the dataset does not have.
+func (m *Metadata) dropQuestions(arrays map[string]Array) {
 	if arrays[questionNodes].I32 == nil {
 		m.Questions = nil
 	}

@@ -55,8 +55,19 @@ func TestQuestionsAreKept(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	some, err := d.Subset([]int32{0, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := some.Questions(); err != nil || len(got.Nodes) != 2 || got.Nodes[0] != 0 || got.Nodes[1] != 1 || got.Times[0] != 20 || got.Answers[2] != -2 {
+		t.Errorf("of the nodes 0 and 3 the questions are %+v, %v", got, err)
+	}
+	if none, err := d.Subset([]int32{2}); err != nil || len(none.Meta.Questions) != 0 {
+		t.Errorf("of node 2 there are questions: %v", err)
+	}
 	for want, change := range map[string]func(q *dataset.Questions){
 		"is about node 4":      func(q *dataset.Questions) { q.Nodes[0] = 4 },
+		"as an earlier one is": func(q *dataset.Questions) { q.Nodes[1] = 3 },
 		"times ascend":         func(q *dataset.Questions) { q.Times[0] = 21 },
 		"is +Inf":              func(q *dataset.Questions) { q.Answers[0] = float32(math.Inf(1)) },
 		"its classes are":      func(q *dataset.Questions) { q.Answers[1] = 2 },

@@ -189,7 +189,7 @@ func (d *Dataset) describe(m *Metadata) {
 	}
 	m.NodeTimes = d.NodeTimes != nil
 	m.Arrays = slices.Sorted(maps.Keys(d.Arrays))
-	m.keepQuestions(d.Arrays)
+	m.dropQuestions(d.Arrays)
 	if d.Graph != nil {
 		m.Weighted, m.EdgeFeatureDim, m.EdgeTimes = d.Graph.EdgeWeights != nil, d.EdgeFeatureDim(), d.HasEdgeTimes()
 		if m.Parts == nil {

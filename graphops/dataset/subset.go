@@ -84,6 +84,9 @@ func (d *Dataset) Subset(ids []int32) (*Dataset, error) {
 			s.NodeTimes[i] = d.NodeTimes[v]
 		}
 	}
+	if err := d.keepQuestions(s, number); err != nil {
+		return nil, err
+	}
 	for name, split := range d.Splits {
 		kept := []int32{}
 		for _, v := range split {

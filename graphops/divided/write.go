@@ -52,6 +52,8 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 		return fail(fmt.Errorf("%s has times of nodes, which parts do not hold yet; train on the whole dataset, or convert it without the column", ds.Name()))
 	case ds.EdgeAnswers != nil:
 		return fail(fmt.Errorf("%s has targets of edges, which parts do not hold yet; train on the whole dataset", ds.Name()))
+	case len(ds.Meta.Questions) > 0:
+		return fail(fmt.Errorf("%s has answers about nodes over time, which parts do not hold yet; train on the whole dataset, or convert it without them (Questions, --questions)", ds.Name()))
 	case len(ds.EdgeSplits) > 0:
 		return fail(fmt.Errorf("%s has splits of edges, which parts do not hold yet; train on the whole dataset", ds.Name()))
 	case parts < 1 || len(of) != ds.Nodes():
