@@ -65,7 +65,7 @@ func newNodeRows(ds *dataset.Dataset, o *NodeOptions) (*nodeRows, error) {
 	if r.given != nil {
 		q.Nodes, q.Times, q.Targets = r.given.nodes, r.given.times, r.given.answers
 	} else if q, err = r.ask.Questions(r.Events); err != nil {
-		return nil, fmt.Errorf("events: %s: %w", ds.Name(), err)
+		return nil, fmt.Errorf("events: %s: %w", ds.Name(), phrase.Bare(err))
 	}
 	r.divide(q)
 	r.cut(o.Batch)

@@ -2,10 +2,12 @@ package temporal
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"sort"
 
+	"github.com/graphnb/graphnb/internal/parallel"
 	"github.com/graphnb/graphnb/internal/phrase"
 )
 
@@ -109,17 +111,8 @@ func (a *Ask) Since(e *Events, node int32) (first int64, ok bool) {
 
 // About returns the nodes that are asked about at a moment, ascending, by events of which none is later.
 func (a *Ask) About(e *Events, moment int64) (nodes []int32) {
-	last := make([]int64, e.Nodes)
-	for v := range last {
-		last[v] = math.MinInt64
-	}
-	for i, t := range e.Time {
-		a.met(e, int32(i), func(v int32) { last[v] = t })
-	}
-	for v, t := range last {
-		if a.known(t, moment) {
-			nodes = append(nodes, int32(v))
-		}
+	for _, all := range a.nodesAt(e, []int64{moment}) {
+		nodes = all
 	}
 	return nodes
 }
@@ -132,11 +125,6 @@ func (a *Ask) met(e *Events, event int32, use func(v int32)) {
 	if a.Who != AsSource {
 		use(e.Dst[event])
 	}
-}
-
-// known reports whether a node is asked about whose last event was at a time, math.MinInt64 for none.
-func (a *Ask) known(last, moment int64) bool {
-	return last != math.MinInt64 && (a.Active == 0 || last > Plus(moment, -a.Active))
 }
 
 // Plus is a time so much later, or the last or the first one that there is.
@@ -171,32 +159,83 @@ func (a *Ask) Moments(e *Events) (all []int64, err error) {
 }
 
 // Questions returns a question for each moment and node that is known by then, also about windows that end after the last event. It returns an
-// error for more than [MaxQuestions].
+// error for more than [MaxQuestions]. Cost: that of [Ask.Over] for each, on all CPUs.
 func (a *Ask) Questions(e *Events) (*Questions, error) {
 	moments, err := a.Moments(e)
 	if err != nil {
 		return nil, err
 	}
-	q, last, happened := &Questions{}, make([]int64, e.Nodes), 0
-	for v := range last {
-		last[v] = math.MinInt64
-	}
-	for _, t := range moments {
-		for ; happened < e.Len() && e.Time[happened] <= t; happened++ {
-			a.met(e, int32(happened), func(v int32) { last[v] = e.Time[happened] })
+	q, most := &Questions{}, 0
+	if a.Active == 0 { // each node has those from its first event on
+		for v := range int32(e.Nodes) {
+			if since, ok := a.Since(e, v); ok {
+				before, _ := slices.BinarySearch(moments, since)
+				most += len(moments) - before
+			}
 		}
-		for v, was := range last {
-			if !a.known(was, t) {
+	}
+	for t, nodes := range a.nodesAt(e, moments) {
+		if most = max(most, len(q.Nodes)+len(nodes)); most > MaxQuestions {
+			return nil, phrase.Errorf("temporal", "%d moments and %d nodes make more than %d questions; take a longer time between moments (Every, --every), or only nodes with recent events (Active, --active)", len(moments), e.Nodes, MaxQuestions)
+		}
+		q.Nodes = append(q.Nodes, nodes...)
+		for range nodes {
+			q.Times = append(q.Times, t)
+		}
+	}
+	q.Targets = make([]float32, len(q.Nodes))
+	parallel.For(0, len(q.Nodes), 1024, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			q.Targets[i] = a.Over(e, q.Nodes[i], q.Times[i], Plus(q.Times[i], a.Window))
+		}
+	})
+	return q, nil
+}
+
+// nodesAt returns the moments with the nodes that are asked about, ascending, which are valid until the next moment. Cost: that of the
+// nodes, or with Active that of the events in the active time.
+func (a *Ask) nodesAt(e *Events, moments []int64) iter.Seq2[int64, []int32] {
+	return func(yield func(int64, []int32) bool) {
+		var all, fresh, both []int32
+		seen, happened := make([]bool, e.Nodes), 0
+		for _, t := range moments {
+			fresh = fresh[:0]
+			from := happened
+			if happened = e.Until(t); a.Active > 0 {
+				from = e.Until(Plus(t, -a.Active))
+			}
+			for i := from; i < happened; i++ {
+				a.met(e, int32(i), func(v int32) {
+					if !seen[v] {
+						seen[v] = true
+						fresh = append(fresh, v)
+					}
+				})
+			}
+			slices.Sort(fresh)
+			if a.Active > 0 {
+				for _, v := range fresh {
+					seen[v] = false // of this moment alone
+				}
+				if !yield(t, fresh) {
+					return
+				}
 				continue
 			}
-			if len(q.Nodes) == MaxQuestions {
-				return nil, phrase.Errorf("temporal", "%d moments and %d nodes make more than %d questions; take a longer time between moments (Every, --every), or only nodes with recent events (Active, --active)", len(moments), e.Nodes, MaxQuestions)
+			both = both[:0]
+			for k := 0; k < len(all) || len(fresh) > 0; {
+				if len(fresh) == 0 || k < len(all) && all[k] < fresh[0] {
+					both = append(both, all[k])
+					k++
+				} else {
+					both, fresh = append(both, fresh[0]), fresh[1:]
+				}
 			}
-			q.Nodes, q.Times = append(q.Nodes, int32(v)), append(q.Times, t)
-			q.Targets = append(q.Targets, a.Over(e, int32(v), t, Plus(t, a.Window)))
+			if all, both = both, all; !yield(t, all) {
+				return
+			}
 		}
 	}
-	return q, nil
 }
 
 // Check returns an error for an ask that means nothing.
