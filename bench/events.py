@@ -25,8 +25,8 @@ DATA = {
     "collegemsg": ("temporal/collegemsg/uci.csv", ""),
     "etcd": ("temporal/etcd/events.csv", "--bipartite"),
 }
-MODELS = {"counts": "--epochs 5", "walks": "--epochs 5", "tgn": "--epochs 10"}
-SEEDS = {"counts": 5, "walks": 5, "tgn": 3}
+MODELS = {"counts": "--epochs 5", "walks": "--epochs 5", "tgn": "--epochs 10", "mixer": "--epochs 3", "tgat": "--epochs 2"}
+SEEDS = {"counts": 5, "walks": 5, "tgn": 3, "mixer": 3, "tgat": 3}
 
 
 def command(words):
