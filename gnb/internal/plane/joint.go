@@ -60,6 +60,7 @@ type joint struct {
 
 	rows *rows // of this rank's share; slot k of it is slot k·n + me of the machine
 
+	told     []bool    // of each node: this rank has told that a batch of the loop needs its row; nil where rows can lose their slots
 	gathered int       // batches that this rank has gathered
 	others   int       // rows that the other ranks keep, as far as this rank knows
 	gone     []int     // of each rank: batches that it has gathered, as far as this rank knows
@@ -96,6 +97,9 @@ func newJoint(w *Window, x *Exchange) *joint {
 	}
 	j := &joint{w: w, s: x.stream(w.o.Inline), apart: from, m: m, me: me, rows: w.rows, gone: make([]int, len(m.Ranks)), open: make([][]batch, len(m.Ranks)), last: &asking{}}
 	w.slots.split(m.Rows[:m.Nodes*w.o.RowBytes])
+	if w.all() {
+		j.told = make([]bool, m.Nodes)
+	}
 	return j
 }
 
@@ -152,18 +156,28 @@ func (j *joint) admit(t *Ticket) error {
 // tick implements ticker.
 func (j *joint) tick(t *Ticket) error {
 	w, n := j.w, len(j.m.Ranks)
-	needs := make([][]int32, n) // of each rank's share
+	needs, again := make([][]int32, n), int64(0) // of each rank's share; a row that stays need not be told again
 	if t != nil {
 		for i := range needs {
-			needs[i] = make([]int32, 0, len(t.held)/n+len(t.held)/(8*n)+8)
+			if j.told == nil {
+				needs[i] = make([]int32, 0, len(t.held)/n+len(t.held)/(8*n)+8)
+			}
 		}
 		for _, p := range t.held {
 			v := t.ids[p.row]
 			if uint(v) >= uint(j.m.Nodes) {
 				return fmt.Errorf("a batch needs the features of node %d, but nodes are 0 to %d", v, j.m.Nodes-1)
 			}
+			if j.told != nil {
+				if j.told[v] {
+					again++
+					continue
+				}
+				j.told[v] = true
+			}
 			needs[int(v)%n] = append(needs[int(v)%n], v)
 		}
+		w.o.Counts.add(Rows{Window: again})
 	}
 	j.copied.Wait() // the others will read what came at the tick before
 	w.mu.Lock()
