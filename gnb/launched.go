@@ -34,6 +34,7 @@ import (
 // launched is a run in progress.
 type launched struct {
 	gpus  bool // a plan for GPUs, which need not be here
+	whole bool // edges of weight 0 stay; see [TaskDef.Whole]
 	o     LaunchOptions
 	run   *runs.Run
 	job   job
@@ -56,10 +57,11 @@ func start(ctx context.Context, program string, args json.RawMessage, o LaunchOp
 	if multigpu.InWorker() {
 		return nil, entry.ErrWorker
 	}
-	if _, err := programs.Get(program); err != nil {
+	def, err := programs.Get(program)
+	if err != nil {
 		return nil, err
 	}
-	l := &launched{o: o}
+	l := &launched{o: o, whole: def.whole}
 	r, err := l.begin(ctx, program, args)
 	if r == nil && err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("gnb: %w before it began", runs.ErrInterrupted)
@@ -128,9 +130,9 @@ type resolved struct {
 }
 
 // resolve fills in the defaults of settings, as a run does, or returns the error of the run. With gpus it does so as on a
-// machine with a GPU for each worker.
-func resolve(o LaunchOptions, gpus bool) (resolved, error) {
-	l := &launched{o: o, gpus: gpus}
+// machine with a GPU for each worker. Whole is that of the task.
+func resolve(o LaunchOptions, gpus, whole bool) (resolved, error) {
+	l := &launched{o: o, gpus: gpus, whole: whole}
 	err := l.options()
 	return l.resolved(), err
 }
@@ -153,13 +155,15 @@ func (l *launched) options() error {
 	if err := errors.Join(o.inBounds(), o.Cluster.Check(), runfile.CheckTags(o.Tags)); err != nil {
 		return err
 	}
-	all := o.Data
-	rest, zeros, err := all.WithoutZeroWeights()
-	if err != nil {
-		return err
-	}
-	if o.Data = rest; zeros > 0 {
-		l.note("%d of %s have weight 0 and are left out: they are no messages, and nothing predicts them", zeros, phrase.Count(int(all.Edges()), "edge"))
+	var err error
+	if all := o.Data; !l.whole {
+		var zeros int64
+		if o.Data, zeros, err = all.WithoutZeroWeights(); err != nil {
+			return err
+		}
+		if zeros > 0 {
+			l.note("%d of %s have weight 0 and are left out: they are no messages, and nothing predicts them", zeros, phrase.Count(int(all.Edges()), "edge"))
+		}
 	}
 	if l.job.Divided, err = feed.CheckTopology(o.Topology, o.Data); err != nil {
 		return err

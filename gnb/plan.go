@@ -52,7 +52,7 @@ func (t *TaskOf[O]) Plan(ctx context.Context, ds *Dataset, o O) (*planning.Plan,
 	if err != nil {
 		return nil, err
 	}
-	r, err := resolve(l, planning.GPUOf(ctx) > 0)
+	r, err := resolve(l, planning.GPUOf(ctx) > 0, t.def.Whole)
 	if err != nil {
 		return nil, err
 	}

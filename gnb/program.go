@@ -23,6 +23,8 @@ var (
 type programDef struct {
 	name string
 	run  func(w *Worker, args json.RawMessage) error
+	// whole says that the program gets edges of weight 0 too; see [TaskDef.Whole].
+	whole bool
 }
 
 // ProgramOf is a declared program whose argument is of type A.
@@ -35,7 +37,7 @@ type ProgramOf[A any] struct {
 // refuses arguments that would lose a part, such as unexported fields that are set. A [Loader] with a
 // sampler can be one: see [DeclareSampler]. Declare the program at package level.
 func Program[A any](name string, run func(w *Worker, args A) error) *ProgramOf[A] {
-	programs.Add(name, run != nil, run, programDef{name, decoded("arguments of program", name, run)})
+	programs.Add(name, run != nil, run, programDef{name: name, run: decoded("arguments of program", name, run)})
 	return &ProgramOf[A]{name}
 }
 

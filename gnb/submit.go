@@ -101,7 +101,11 @@ func launchJob(file string) error {
 		}
 		s.Options.Data = ds
 	}
-	l := &launched{o: s.Options}
+	def, err := programs.Get(s.Program)
+	if err != nil {
+		return err
+	}
+	l := &launched{o: s.Options, whole: def.whole}
 	defer l.close()
 	if err := errors.Join(l.options(), l.configure(s.Program, s.Args)); err != nil {
 		return err

@@ -76,6 +76,9 @@ type TaskDef[O any] struct {
 	Check func(ctx context.Context, ds *Dataset, o *O) error
 	// Title is the title of a run that the user has not named; nil means the task's name and the dataset's.
 	Title func(ds *Dataset, o *O) string
+	// Whole leaves edges of weight 0 in the dataset, as events of any weight are events. Other tasks get a dataset without
+	// them, as they are no messages; samplers leave them out in any case.
+	Whole bool
 	// prepare changes the options before defaults are filled in and the shared options are checked.
 	prepare func(ds *Dataset, o *O) error
 	// job describes a run to package plan, which then counts its memory; nil means that all is tried.
@@ -104,7 +107,7 @@ type withTask[O, A any] struct {
 // with suffix.
 func programWith[O, A any](t *TaskOf[O], suffix string, do func(w *Worker, task Task, o TaskOptions, a A) error) *ProgramOf[withTask[O, A]] {
 	p := &ProgramOf[withTask[O, A]]{t.Name() + "." + suffix}
-	programs.Add(p.name, t.def.Start != nil, t.def.Start, programDef{p.name, decoded("options of task", t.Name(), func(w *Worker, a withTask[O, A]) error {
+	programs.Add(p.name, t.def.Start != nil, t.def.Start, programDef{name: p.name, whole: t.def.Whole, run: decoded("options of task", t.Name(), func(w *Worker, a withTask[O, A]) error {
 		task, err := t.def.Start(w, a.Options)
 		if err != nil {
 			return err
@@ -143,7 +146,7 @@ func DeclareTask[O any, P interface {
 	TaskOptions
 }](name string, d TaskDef[O]) *TaskOf[O] {
 	t := &TaskOf[O]{program: &ProgramOf[O]{name}, def: d, subject: func(o *O) TaskOptions { return P(o) }}
-	programs.Add(name, d.Start != nil, d.Start, programDef{name, decoded("options of task", name, func(w *Worker, o O) error {
+	programs.Add(name, d.Start != nil, d.Start, programDef{name: name, whole: d.Whole, run: decoded("options of task", name, func(w *Worker, o O) error {
 		task, err := d.Start(w, o)
 		if err != nil {
 			return err

@@ -36,6 +36,7 @@ var Task = gnb.DeclareTask(TrainProgram, gnb.TaskDef[Options]{
 	},
 	Check: func(ctx context.Context, ds *gnb.Dataset, o *Options) error { return o.complete(ctx, ds) },
 	Title: func(ds *gnb.Dataset, o *Options) string { return ds.Name() + " by " + o.Model },
+	Whole: true,
 	Start: start,
 })
 

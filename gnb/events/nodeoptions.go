@@ -35,6 +35,7 @@ var NodeTask = gnb.DeclareTask(NodeTrainProgram, gnb.TaskDef[NodeOptions]{
 		}
 		return fmt.Sprintf("%s%s of %s by %s", o.what(), over, ds.Name(), o.Model)
 	},
+	Whole: true,
 	Start: startNodes,
 })
 

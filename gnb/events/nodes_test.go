@@ -1,11 +1,13 @@
 package events_test
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -183,6 +185,34 @@ func TestUnknownMeansAreLeftOut(t *testing.T) {
 	}
 	if got, last := run.Value("test_mae"), run.Value("test_persistent_mae"); !(got < last) {
 		t.Errorf("the mean amount is predicted with an error of %v, and by the last one with %v", got, last)
+	}
+}
+
+// An event of weight 0 is an event: its node has it, and the numbers are those of the same events without weights.
+func TestEventsOfWeightZeroAreEvents(t *testing.T) {
+	mae := func(weigh bool) float64 {
+		ds := tides(60)
+		if weigh {
+			w := make([]float32, ds.Edges())
+			for e := range w {
+				w[e] = float32(e % 3)
+			}
+			ds.Graph = ds.Graph.WithEdgeWeights(w)
+			for e := range w {
+				ds.Events = append(ds.Events, int64(e))
+			}
+			slices.SortStableFunc(ds.Events, func(a, b int64) int { return cmp.Compare(ds.Graph.EdgeTimes[a], ds.Graph.EdgeTimes[b]) })
+		}
+		o := nodeOptions(t, events.NodeOptions{})
+		o.Epochs = 1
+		run, err := events.TrainNodes(context.Background(), ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run.Value("test_persistent_mae")
+	}
+	if got, want := mae(true), mae(false); got != want || want == 0 {
+		t.Errorf("the last answers are wrong by %v with weights of which some are 0, and by %v without weights", got, want)
 	}
 }
 

@@ -183,7 +183,7 @@ func Divide(ctx context.Context, ds *dataset.Dataset, n int, o Options) (d Divis
 	}
 	if o.Out != "" {
 		d.Out = o.Out
-		if ds, d.ZeroWeights, err = ds.WithoutZeroWeights(); err != nil {
+		if _, d.ZeroWeights, err = ds.WithoutZeroWeights(); err != nil {
 			return d, fmt.Errorf("parts: %w", err)
 		}
 		if err := d.write(ctx, ds, o); err != nil {

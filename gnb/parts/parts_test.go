@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/parts"
 	"github.com/graphnb/graphnb/graphops"
+	"github.com/graphnb/graphnb/graphops/dataset"
 )
 
 // A division balances the requested quantity, and its directory holds the division.
@@ -156,5 +157,37 @@ func TestLopsided(t *testing.T) {
 	}
 	if want := int64(2000 * 4 * ds.FeatureDim()); total != want {
 		t.Errorf("the parts have %d bytes of features, want %d", total, want)
+	}
+}
+
+// Parts of a dataset of tables keep the original ids, also if edges of weight 0 are left out.
+func TestOriginalIDsWithZeroWeights(t *testing.T) {
+	dir, out := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "parts")
+	g, err := graphops.FromEdges(4, []int32{0, 1, 2, 3}, []int32{1, 2, 3, 0}, graphops.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dataset.Write(dir, &dataset.Dataset{Graph: g.WithEdgeWeights([]float32{1, 0, 2, 3}), Meta: dataset.Metadata{Name: "ring"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, dataset.NamesFile("")), []byte("a\nb\nc\nd\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ds, err := dataset.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ds.Close()
+	d, err := parts.Divide(t.Context(), ds, 2, parts.Options{Out: out, Quiet: true})
+	if err != nil || d.ZeroWeights != 1 {
+		t.Fatalf("%d edges of weight 0, %v", d.ZeroWeights, err)
+	}
+	divided, err := dataset.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer divided.Close()
+	if ids, err := divided.IDs(); err != nil || !slices.Equal(ids, []string{"a", "b", "c", "d"}) {
+		t.Errorf("the ids are %v, %v", ids, err)
 	}
 }

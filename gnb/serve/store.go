@@ -59,6 +59,9 @@ func newStore(ctx context.Context, ds *dataset.Dataset, parts []int) (*store, er
 	case len(ds.EdgeSplits) > 0:
 		return nil, fmt.Errorf("serve: %s has splits of edges, which servers do not send yet; train on the dataset's directory", ds.Name())
 	default:
+		if err := ds.CheckZeroEvents("servers"); err != nil {
+			return nil, fmt.Errorf("serve: %w", err)
+		}
 		if d.ds, _, err = ds.WithoutZeroWeights(); err == nil {
 			ds, err = d.ds, d.whole()
 		}

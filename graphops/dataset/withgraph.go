@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"fmt"
+
 	"github.com/graphnb/graphnb/graphops"
 	"github.com/graphnb/graphnb/internal/mapped"
 )
@@ -56,6 +58,29 @@ func (d *Dataset) WithoutZeroWeights() (rest *Dataset, zeros int64, err error) {
 		return nil
 	})
 	return rest, zeros, err
+}
+
+// CheckZeroEvents returns an error if events have weight 0, and what holds no edges of weight 0 would lack them: models of
+// events would see another stream there. holder is what does not hold them, such as "parts".
+func (d *Dataset) CheckZeroEvents(holder string) error {
+	if d.Graph == nil || d.Graph.EdgeWeights == nil {
+		return nil
+	}
+	n := 0
+	if err := mapped.Guard(func() error {
+		for _, e := range d.Events {
+			if d.Graph.EdgeWeights[e] == 0 {
+				n++
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if n > 0 {
+		return fmt.Errorf("%d of the %d events of %s have weight 0, and %s do not hold edges of weight 0; train on the dataset's directory, or convert the column as a feature (--kinds COLUMN=number)", n, len(d.Events), d.Name(), holder)
+	}
+	return nil
 }
 
 // numberWithoutZeros returns the function that gives an edge, asked in ascending order, its position among the edges with a weight,

@@ -696,6 +696,11 @@ func TestEdgesOfWeightZeroAreLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer parts.Close()
+	events := masked
+	events.Graph, events.Events = masked.Graph.WithEdgeData(nil, make([]int64, ds.Edges())), []int64{0, 1, 2}
+	if err := divided.Write(t.Context(), filepath.Join(t.TempDir(), "parts"), &events, of, 4, divided.Options{}); err == nil || !strings.Contains(err.Error(), "1 of the 3 events of") {
+		t.Errorf("events of weight 0: %v", err)
+	}
 	if parts.Edges() != rest.Edges() || parts.Edges() != masked.Edges()-zeros {
 		t.Errorf("%d edges in parts, want %d", parts.Edges(), rest.Edges())
 	}

@@ -59,6 +59,9 @@ func Write(ctx context.Context, dir string, ds *dataset.Dataset, of []int32, par
 	case parts < 1 || len(of) != ds.Nodes():
 		return fail(fmt.Errorf("%d parts and the parts of %d nodes, for %d nodes", parts, len(of), ds.Nodes()))
 	}
+	if err := ds.CheckZeroEvents("parts"); err != nil {
+		return fail(err)
+	}
 	from := ds
 	ds, _, err := ds.WithoutZeroWeights()
 	if err != nil {
