@@ -227,9 +227,9 @@ func TestPlantedRounds(t *testing.T) {
 }
 
 // Features that tell the answer are said, by the column's name. Features that are fitted to events after the training are refused, unless
-// they are fitted to all on purpose, which is said; models that read no features do not care.
+// they are fitted to all on purpose, which is said; models that read no features do not care. It is so of both tasks.
 func TestLabelInFeatures(t *testing.T) {
-	train := func(model string, fitted, until int64, tell bool) (string, error) {
+	train := func(model, of string, fitted, until int64, tell bool) (string, error) {
 		ds := rounds(1000)
 		if tell { // each event has the next destination of its source
 			random := rand.New(rand.NewPCG(1, 2))
@@ -260,12 +260,21 @@ func TestLabelInFeatures(t *testing.T) {
 				said += e.Text + "\n"
 			}
 		}
-		_, err := events.Train(context.Background(), ds, o)
+		name, aboutNodes := strings.CutPrefix(model, "nodes ")
+		if !aboutNodes {
+			_, err := events.Train(context.Background(), ds, o)
+			return said, err
+		}
+		nodes := events.NodeOptions{OptimizerOptions: o.OptimizerOptions, EvaluationOptions: o.EvaluationOptions, LaunchOptions: o.LaunchOptions, Model: name, Hidden: 8, Window: "1000", Until: o.Until}
+		if of != "" {
+			nodes.Ask, nodes.Of = "sum", of
+		}
+		_, err := events.TrainNodes(context.Background(), ds, nodes)
 		return said, err
 	}
 	for _, c := range []struct {
 		name          string
-		model         string
+		model, of     string
 		fitted, until int64
 		tell          bool
 		says, fails   string
@@ -277,8 +286,16 @@ func TestLabelInFeatures(t *testing.T) {
 		{name: "fitted beyond, and not read", model: "counts", fitted: 34900, until: 20000},
 		{name: "fitted until the training's end", model: "tgn", fitted: 20000, until: 20000},
 		{name: "fitted to all events", model: "tgn", fitted: 49900, says: "the features of events are fitted to all events, also those of validation and test"},
+		{name: "nodes: a clean column", model: "nodes tgn", fitted: 34900},
+		{name: "nodes: a column tells the next destination", model: "nodes tgn", tell: true, says: `the column "went to" of events tells the destination of the source's next event`},
+		{name: "nodes: no features are read", model: "nodes counts", tell: true},
+		{name: "nodes: fitted beyond the training", model: "nodes tgn", fitted: 34900, until: 20000, fails: "events: an answer would rest on the future: the features of events of rounds are fitted to the events up to time 34900, and training ends at time 20000; convert the data with --fit 20000, or train until 34900 (Until, --until)"},
+		{name: "nodes: fitted beyond, and not read", model: "nodes counts", fitted: 34900, until: 20000},
+		{name: "nodes: the answer is fitted beyond the training", model: "nodes counts", of: "0", fitted: 34900, until: 20000, fails: "events: an answer would rest on the future: the features of events of rounds are fitted to the events up to time 34900, and training ends at time 20000; convert the data with --fit 20000, or train until 34900 (Until, --until)"},
+		{name: "nodes: the answer is fitted to all events", model: "nodes counts", of: "0", fitted: 49900, says: "the features of events are fitted to all events, also those of validation and test"},
+		{name: "nodes: fitted to all events", model: "nodes tgn", fitted: 49900, says: "the features of events are fitted to all events, also those of validation and test"},
 	} {
-		said, err := train(c.model, c.fitted, c.until, c.tell)
+		said, err := train(c.model, c.of, c.fitted, c.until, c.tell)
 		switch {
 		case c.fails != "":
 			if err == nil || err.Error() != c.fails || !errors.Is(err, events.ErrLeak) {

@@ -185,10 +185,22 @@ func (o *NodeOptions) metric(classes int) (gnb.Metric, error) {
 
 // nodeFeatures returns the features of nodes, nil if the model reads none.
 func (o *NodeOptions) nodeFeatures(ctx context.Context, ds *dataset.Dataset) (*dataset.Matrix, error) {
-	if o.Model != "tgn" {
+	if !o.readsFeatures() {
 		return nil, nil
 	}
 	return nodeFeatures(ctx, ds, o.Threads)
+}
+
+// readsFeatures reports whether the model reads features of events and of nodes.
+func (o *NodeOptions) readsFeatures() bool { return o.Model == "tgn" }
+
+// asksOfFeature reports whether the answers are made of a feature of events.
+func (o *NodeOptions) asksOfFeature(ds *dataset.Dataset) bool {
+	if o.Ask == askGiven || o.Of == "" {
+		return false
+	}
+	column, err := valueOf(ds, o.Of)
+	return err == nil && column >= 0
 }
 
 // complete checks the options, and fills in their defaults.
@@ -245,6 +257,11 @@ func (o *NodeOptions) complete(ctx context.Context, ds *gnb.Dataset) error {
 	r, err := newNodeRows(whole, o)
 	if err != nil {
 		return err
+	}
+	if o.readsFeatures() || o.asksOfFeature(whole) {
+		if err := checkFitted(whole, r.stream); err != nil {
+			return err
+		}
 	}
 	if given {
 		o.Of, o.Classes = r.given.column.Name, r.names

@@ -56,6 +56,12 @@ func startNodes(w *gnb.Worker, o NodeOptions) (gnb.Task, error) {
 			w.Printf("a step asks about %.1f nodes, because questions of different times are not asked together; Together (--together 1d) lets those within a span share a step, whose answers then rest on the events until the first of them", float64(train[1])/float64(n))
 		}
 	}
+	switch {
+	case o.readsFeatures():
+		sayFeatures(w, r.stream)
+	case o.asksOfFeature(ds):
+		sayFitted(w, r.stream)
+	}
 	t.model = o.newModel(r, x, r.Nodes)
 	t.net = w.NetworkOf(o.Model+" of nodes", nn.ModelConfig{}, t.model)
 	w.WithoutFeatures() // the model reads rows of its own

@@ -242,8 +242,10 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	if !slices.ContainsFunc(s.Dst, func(v int32) bool { return v != s.Dst[0] }) {
 		return fmt.Errorf("events: all events of %s have the destination %d, so there is nothing to tell apart", ds.Name(), s.Dst[0])
 	}
-	if until := ds.Meta.FeaturesUntil; k.features && until != nil && s.cols > 0 && *until > s.until[0] && *until < s.Time[s.Len()-1] {
-		return leak("the features of events of %s are fitted to the events up to time %d, and training ends at time %d; convert the data with --fit %[3]d, or train until %[2]d (Until, --until)", ds.Name(), *until, s.until[0])
+	if k.features {
+		if err := checkFitted(ds, s); err != nil {
+			return err
+		}
 	}
 	if k.learnsNodes && !denseFeatures(ds) {
 		o.NodeRows = cmp.Or(o.NodeRows, o.Hidden)

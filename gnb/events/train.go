@@ -89,26 +89,12 @@ func start(w *gnb.Worker, o Options) (gnb.Task, error) {
 			w.Printf("%d of the %d events of %s follow others of their own time in an earlier step: there the order of the data tells what was known", n, hi-lo, split)
 		}
 	}
-	if k, err := kindOf(o.Model); err == nil && k.features && w.Rank() == 0 {
-		t.sayFeatures()
+	if k, err := kindOf(o.Model); err == nil && k.features {
+		sayFeatures(w, s)
 	}
 	t.net = w.NetworkOf(o.Model, nn.ModelConfig{}, t.model)
 	w.WithoutFeatures() // the model reads rows of its own
 	return t, nil
-}
-
-// sayFeatures says what features of the dataset tell that a model must not know, as far as that can be seen.
-func (t *trainer) sayFeatures() {
-	ds := t.w.Dataset()
-	if until := ds.Meta.FeaturesUntil; until != nil && t.s.cols > 0 && *until > t.o.Until[0] {
-		t.w.Printf("the features of events are fitted to all events, also those of validation and test: their means, deviations and categories are known to the model")
-	}
-	if ds.SparseFeatures != nil || ds.NodeFeatures != nil {
-		t.w.Printf("the features of nodes are sparse, or of several types, and models of events do not read them")
-	}
-	for _, column := range temporal.Tells(ds, t.s.Events, t.s.Train) {
-		t.w.Printf("%s", column)
-	}
 }
 
 // model makes the model of a run's options; x has the features of nodes, nil for none, and trained is the number of nodes of the run's dataset.
