@@ -14,6 +14,9 @@ import (
 // askGiven is the NodeOptions.Ask for questions that the data gives.
 const askGiven = "given"
 
+// atOnce is the NodeOptions.Window of given answers that are known at their moment.
+const atOnce = "0"
+
 // givenAnswers are questions with one answer each, in the order of time, that the data gives.
 type givenAnswers struct {
 	column  dataset.QuestionColumn

@@ -30,7 +30,7 @@ var NodeTask = gnb.DeclareTask(NodeTrainProgram, gnb.TaskDef[NodeOptions]{
 	Check: func(ctx context.Context, ds *gnb.Dataset, o *NodeOptions) error { return o.complete(ctx, ds) },
 	Title: func(ds *gnb.Dataset, o *NodeOptions) string {
 		over := ""
-		if o.Window != "" {
+		if o.Window != atOnce {
 			over = " over " + o.Window
 		}
 		return fmt.Sprintf("%s%s of %s by %s", o.what(), over, ds.Name(), o.Model)
@@ -39,7 +39,7 @@ var NodeTask = gnb.DeclareTask(NodeTrainProgram, gnb.TaskDef[NodeOptions]{
 	Start: startNodes,
 })
 
-// NodeOptions configure [TrainNodes]. Window must be set, unless the data gives the questions.
+// NodeOptions configure [TrainNodes]. Window must be set.
 //
 // A model is asked about nodes at moments, the multiples of Every: about each node that has had an event by then. The answer is what
 // happens in the window that begins after the moment and includes its end. Batch counts questions, and 0 means 200: at most so many
@@ -60,8 +60,8 @@ type NodeOptions struct {
 	// Who are the nodes that are asked about, and the events of these that are meant: sources, destinations or all; "" means sources.
 	Who string `json:",omitempty" flag:"who" help:"sources, destinations or all (default sources)"`
 	// Window is the length of the window: a number with s, m, h, d or w, such as "7d", or one in the unit of the times. Of given it is the time
-	// after which an answer is known, and "" means that it is known at once.
-	Window string `json:",omitempty" flag:"window" help:"<span> after the moment, such as 7d"`
+	// after which an answer is known, and "0" means that it is known at its moment.
+	Window string `json:",omitempty" flag:"window" help:"<span> after which an answer is known, such as 7d"`
 	// Every is the time between two moments; "" means Window.
 	Every string `json:",omitempty" flag:"every" help:"<span> between two moments (default --window)"`
 	// Active asks only about nodes with an event in the last so long; "" means all that had one by then.
@@ -223,7 +223,9 @@ func (o *NodeOptions) complete(ctx context.Context, ds *gnb.Dataset) error {
 	switch {
 	case given && (o.Who != "" || o.Every != "" || o.Active != ""):
 		return errors.New("events: Who, Every and Active are for questions that are made of the events, and Ask (--ask) is given; leave them out")
-	case o.Window == "" && !given:
+	case o.Window == "" && given:
+		return errNoGivenWindow
+	case o.Window == "":
 		return errNoWindow
 	case !slices.Contains([]string{temporal.AskCount, temporal.AskAny, temporal.AskSum, temporal.AskMean, askGiven}, o.Ask):
 		return fmt.Errorf("events: Ask (--ask) is %q; it is count, any, sum, mean or given", o.Ask)
@@ -287,7 +289,7 @@ func (o *NodeOptions) complete(ctx context.Context, ds *gnb.Dataset) error {
 		text *string
 		span int64
 	}{{&o.Window, r.ask.Window}, {&o.Every, r.ask.Every}, {&o.Active, r.ask.Active}, {&o.Together, r.together}} {
-		if *of.text != "" {
+		if of.span > 0 {
 			*of.text = temporal.SpanText(of.span, r.unit)
 		}
 	}

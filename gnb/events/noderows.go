@@ -88,7 +88,7 @@ func openNodeRows(ds *dataset.Dataset, o *NodeOptions) (*nodeRows, error) {
 		name, flag, text string
 		to               *int64
 	}{{"Window", "window", o.Window, &r.ask.Window}, {"Every", "every", o.Every, &r.ask.Every}, {"Active", "active", o.Active, &r.ask.Active}, {"Together", "together", o.Together, &r.together}} {
-		if of.text == "" {
+		if of.text == "" || of.text == atOnce && of.to == &r.ask.Window && o.Ask == askGiven {
 			continue
 		}
 		if *of.to, err = temporal.ParseSpan(of.text, s.unit); err != nil {
@@ -341,4 +341,7 @@ func (d dropped) String() string {
 	return fmt.Sprintf("%d left out because the window crosses the end of training or validation, %d because it ends after the last event, %d because the answer is unknown", d.Crossing, d.Beyond, d.Unknown)
 }
 
-var errNoWindow = errors.New("events: Window (--window) is missing; it is the time over which the events of a node are asked about, such as 7d")
+var (
+	errNoWindow      = errors.New("events: Window (--window) is missing; it is the time over which the events of a node are asked about, such as 7d")
+	errNoGivenWindow = errors.New("events: Window (--window) is missing; it is the time after which an answer of the data is known, such as 14d if it is about the next 14 days, or 0 if it is known at its moment: questions are told the earlier answers about their node that are known by then")
+)

@@ -281,7 +281,6 @@ func TestGivenQuestions(t *testing.T) {
 		{"acts", "1h", "counts", "test_mae", "test_average_mae", true, 1},
 	} {
 		o := nodeOptions(t, events.NodeOptions{Ask: "given", Of: c.of, Together: c.together, Model: c.model})
-		o.Window = "1d"
 		run, err := events.TrainNodes(t.Context(), ds, o)
 		if err != nil {
 			t.Fatal(err)
@@ -305,6 +304,49 @@ func TestGivenQuestions(t *testing.T) {
 		}
 		if len(p.Nodes) != 30 || right < 27 {
 			t.Errorf("%s by %s: of %d predictions %d say who is busy", c.of, c.model, len(p.Nodes), right)
+		}
+	}
+}
+
+// An answer is known after a time that must be given, since to take it as known at once would tell questions what nobody knew by then. A series
+// that nothing but its last value tells is learned if answers are known at once, and is not if they are known after its period.
+func TestGivenAnswersAreKnownAfterTheirWindow(t *testing.T) {
+	ds := tides(120)
+	random := rand.New(rand.NewPCG(3, 3))
+	q, levels := &dataset.Questions{Columns: []dataset.QuestionColumn{{Name: "level"}}}, make([]float32, 30)
+	for day := range int64(119) {
+		for p := range int32(30) {
+			if (day+int64(p))%10 == 0 {
+				levels[p] = 100 * random.Float32()
+			}
+			q.Nodes, q.Times, q.Answers = append(q.Nodes, p), append(q.Times, day*86400), append(q.Answers, levels[p])
+		}
+	}
+	if err := ds.SetQuestions(q); err != nil {
+		t.Fatal(err)
+	}
+	o := nodeOptions(t, events.NodeOptions{})
+	o.Window = ""
+	const missing = "Window (--window) is missing; it is the time after which an answer of the data is known, such as 14d if it is about the next 14 days, or 0 if it is known at its moment"
+	if _, err := events.TrainNodes(t.Context(), ds, o); err == nil || !strings.Contains(err.Error(), missing) {
+		t.Errorf("without a window: %v", err)
+	}
+	for window, known := range map[string]bool{"0": true, "10d": false} {
+		o := nodeOptions(t, events.NodeOptions{})
+		o.Window, o.Epochs = window, 3
+		run, err := events.TrainNodes(t.Context(), ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mae := run.Value("test_persistent_mae"); (mae < 10) != known {
+			t.Errorf("known after %s: the last known answer has the error %v", window, mae)
+		}
+		had, err := events.NodeOptionsOf(run)
+		if err != nil || had.Window != window {
+			t.Errorf("the run has the window %q, want %q; %v", had.Window, window, err)
+		}
+		if p, err := events.PredictNodes(t.Context(), run, ds, nil, events.PredictOptions{}); err != nil || len(p.Nodes) != 30 || (p.Until == p.AsOf) != known {
+			t.Errorf("%d predictions for %d to %d, %v", len(p.Nodes), p.AsOf, p.Until, err)
 		}
 	}
 }

@@ -38,7 +38,11 @@ func OfNodeEvents(run *runs.Run, quiet bool) (*NodeEvents, error) {
 }
 
 func (r *NodeEvents) title() string {
-	return fmt.Sprintf("%s on %s: %s over %s, split test", r.Model, r.Dataset, r.Ask, r.Window)
+	over := ""
+	if r.Window != "0" { // of given answers that are known at once
+		over = " over " + r.Window
+	}
+	return fmt.Sprintf("%s on %s: %s%s, split test", r.Model, r.Dataset, r.Ask, over)
 }
 
 // value writes a metric that may not exist.
