@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/nn"
@@ -123,25 +124,66 @@ func (q *questions) roots() (r rooted) {
 	return r
 }
 
-// embedder is a model whose scores are a function of the events before the step and of the weights: there is no state to keep.
+// embedder is a model whose scores are of pairs of embeddings, which are a function of the events before the step and of the weights: there is
+// no state to keep.
 type embedder interface {
 	model
-	// embed returns the scores of the candidates of a view.
-	embed(f *nn.Fwd, view any) *nn.Tensor
+	// around returns what the model takes of the stream to embed distinct nodes as of a time, when some events have happened.
+	around(nodes []int32, happened *temporal.Events, now int64) any
+	// embed returns the embeddings of the nodes of an around [nodes, columns]. Those of a node are the same whatever the other nodes are.
+	embed(f *nn.Fwd, around any) *nn.Tensor
+	// inputs is the most rows that a node has among the model's inputs.
+	inputs() int
+	pairs() *pairScore
+}
+
+// inputsAtOnce is the number of rows of inputs with which nodes are embedded together where nothing is learned: about those of a step of training,
+// so that answers take no more memory than that.
+const inputsAtOnce = 1 << 14
+
+// embedded is what an embedder takes of the stream to answer questions.
+type embedded struct {
+	rooted
+	around any // of all roots in training; nil else, where some roots at a time are embedded
+}
+
+// embeddedOf returns the view of questions. Those of training have names.
+func embeddedOf(m embedder, q *questions) *embedded {
+	v := &embedded{rooted: q.roots()}
+	if len(q.names) == len(q.cands) {
+		v.around = m.around(v.ids, q.happened, q.now)
+	}
+	return v
 }
 
 // counted is the state of an embedder: how many events have happened.
 type counted struct {
 	embedder
-	seen int
+	seen   int
+	atOnce int // rows of inputs
 }
+
+func newCounted(m embedder, taken int) *counted { return &counted{m, taken, inputsAtOnce} }
 
 // taken implements [state].
 func (c *counted) taken() int { return c.seen }
 
 // scores implements [state].
-func (c *counted) scores(f *nn.Fwd, _ *questions, view any) (*nn.Tensor, error) {
-	return c.embed(f, view), nil
+func (c *counted) scores(f *nn.Fwd, q *questions, view any) (*nn.Tensor, error) {
+	v := view.(*embedded)
+	if v.around != nil {
+		return c.pairs().forward(f, c.embed(f, v.around), v.from, v.to), nil
+	}
+	part := nn.NewFwd(nn.Config{})
+	defer part.Close()
+	var rows []float32
+	cols := 0
+	for ids := range slices.Chunk(v.ids, max(1, c.atOnce/c.inputs())) {
+		part.Reset(nn.Config{Threads: f.Config().Threads})
+		z := c.embed(part, c.around(ids, q.happened, q.now))
+		rows, cols = append(rows, z.Data()...), z.Cols()
+	}
+	return c.pairs().forward(f, f.Input(len(v.ids), cols, rows, nil), v.from, v.to), nil
 }
 
 // happen implements [state].

@@ -56,9 +56,8 @@ func (m *mixer) Reads() nn.Reads {
 	return nn.Reads{Features: m.Nodes.x != nil, Edges: true, EdgeFeatures: true, Times: true}
 }
 
-// mixed is what a mixer needs of the stream to answer questions.
+// mixed is what a mixer needs of the stream to embed some nodes, its roots.
 type mixed struct {
-	rooted
 	slots ofEvents  // k of each root, the latest last
 	used  []float32 // [roots·k] 1 for a slot with an event
 	names []int32   // [roots·k] of the slots, for the draws of dropout
@@ -68,16 +67,25 @@ type mixed struct {
 }
 
 // view implements [model].
-func (m *mixer) view(q *questions) any {
-	v := &mixed{rooted: q.roots(), slots: m.events}
-	nodes := numbered{row: make(map[int32]int32, len(v.rooted.ids))}
-	indptr, starts := make([]int64, len(v.rooted.ids)+1), make([]int32, len(v.rooted.ids)+1)
+func (m *mixer) view(q *questions) any { return embeddedOf(m, q) }
+
+// pairs implements [embedder].
+func (m *mixer) pairs() *pairScore { return m.Score }
+
+// inputs implements [embedder].
+func (m *mixer) inputs() int { return m.k }
+
+// around implements [embedder].
+func (m *mixer) around(roots []int32, happened *temporal.Events, now int64) any {
+	v := &mixed{slots: m.events}
+	nodes := numbered{row: make(map[int32]int32, len(roots))}
+	indptr, starts := make([]int64, len(roots)+1), make([]int32, len(roots)+1)
 	var indices []int32
-	for _, u := range v.rooted.ids {
+	for _, u := range roots {
 		nodes.add(u)
 	}
-	for r, u := range v.rooted.ids {
-		all := q.happened.Last(u, max(m.k, remembered))
+	for r, u := range roots {
+		all := happened.Last(u, max(m.k, remembered))
 		last := all[max(0, len(all)-m.k):]
 		for s := range m.k {
 			v.names = append(v.names, u*int32(m.k)+int32(s))
@@ -86,25 +94,25 @@ func (m *mixer) view(q *questions) any {
 				v.used = append(v.used, 0)
 				continue
 			}
-			v.slots.add(q.happened, last[s-m.k+len(last)], q.now)
+			v.slots.add(happened, last[s-m.k+len(last)], now)
 			v.used = append(v.used, 1)
 		}
 		for _, e := range all[max(0, len(all)-remembered):] {
-			if m.Nodes.cols() > 0 && (m.window == 0 || q.happened.Time[e] >= q.now-m.window) {
-				indices = append(indices, nodes.add(q.happened.Other(e, u)))
+			if m.Nodes.cols() > 0 && (m.window == 0 || happened.Time[e] >= now-m.window) {
+				indices = append(indices, nodes.add(happened.Other(e, u)))
 			}
 		}
 		indptr[r+1], starts[r+1] = int64(len(indices)), int32((r+1)*m.k)
 	}
 	v.ids = nodes.ids
-	v.means = graphops.HostBlock{NumDst: len(v.rooted.ids), NumSrc: len(v.ids), Indptr: indptr, Indices: indices, SrcIDs: v.ids, AsOf: true}.Block()
+	v.means = graphops.HostBlock{NumDst: len(roots), NumSrc: len(v.ids), Indptr: indptr, Indices: indices, SrcIDs: v.ids, AsOf: true}.Block()
 	v.items = graphops.Groups(starts)
 	return v
 }
 
 // embed implements [embedder].
-func (m *mixer) embed(f *nn.Fwd, view any) *nn.Tensor {
-	v := view.(*mixed)
+func (m *mixer) embed(f *nn.Fwd, around any) *nn.Tensor {
+	v := around.(*mixed)
 	spans, feats := v.slots.rows(f, m.Time)
 	h := m.In.Forward(f, joined(f, f.MulRows(spans, f.Input(len(v.used), 1, v.used, nil)), feats))
 	h.SetSpace(&nn.Space{IDs: v.names})
@@ -115,13 +123,13 @@ func (m *mixer) embed(f *nn.Fwd, view any) *nn.Tensor {
 	if x := m.Nodes.rows(f, v.ids); x != nil {
 		h = f.Concat(h, f.Add(f.Aggregate(v.means, x, nn.Mean), f.Dst(v.means, x)))
 	}
-	return m.Score.forward(f, m.Out.Forward(f, h), v.from, v.to)
+	return m.Out.Forward(f, h)
 }
 
 // begin implements [model].
-func (m *mixer) begin(bool) (state, error) { return &counted{m, 0}, nil }
+func (m *mixer) begin(bool) (state, error) { return newCounted(m, 0), nil }
 
 // resumed implements [model].
 func (m *mixer) resumed(_ *temporal.Events, taken int) (state, error) {
-	return &counted{m, taken}, nil
+	return newCounted(m, taken), nil
 }

@@ -6,7 +6,19 @@ import (
 	"testing"
 
 	"github.com/graphnb/graphnb/graphops/nn"
+	"github.com/graphnb/graphnb/graphops/temporal"
 )
+
+// watched says how many nodes were embedded together.
+type watched struct {
+	embedder
+	most int
+}
+
+func (w *watched) around(nodes []int32, happened *temporal.Events, now int64) any {
+	w.most = max(w.most, len(nodes))
+	return w.embedder.around(nodes, happened, now)
+}
 
 // Nodes that are asked about together, in questions of any size, have the scores that each has alone: in the order of its candidates, also none
 // and repeated ones.
@@ -63,6 +75,19 @@ func TestScoresTogetherAreThoseAlone(t *testing.T) {
 			for _, a.atOnce = range []int{scoresAtOnce, 1, 7, 20} {
 				if got := scores(nodes, cands); !slices.EqualFunc(got, want, slices.Equal[[]float32]) {
 					t.Errorf("%d at once: the scores are %v, want %v", a.atOnce, got, want)
+				}
+			}
+			c, ok := begun.(*counted)
+			if !ok {
+				return
+			}
+			a.atOnce = scoresAtOnce
+			seen := &watched{embedder: c.embedder}
+			c.embedder = seen
+			for _, n := range []int{1, 2, 7} { // nodes that are embedded together
+				seen.most, c.atOnce = 0, n*c.inputs()
+				if got := scores(nodes, cands); !slices.EqualFunc(got, want, slices.Equal[[]float32]) || seen.most != n {
+					t.Errorf("%d embeddings at once, and %d wanted: the scores are %v, want %v", seen.most, n, got, want)
 				}
 			}
 		})

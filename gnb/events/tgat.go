@@ -63,9 +63,8 @@ func (m *tgat) Reads() nn.Reads {
 	return nn.Reads{Features: m.Nodes.x != nil, Edges: true, EdgeFeatures: true, Times: true}
 }
 
-// attended is what a tgat needs of the stream to answer questions.
+// attended is what a tgat needs of the stream to embed some nodes.
 type attended struct {
-	rooted
 	ids    []int32   // the nodes of the first layer's rows
 	layers []asOfRow // the first layer first
 }
@@ -83,21 +82,36 @@ type moment struct {
 }
 
 // view implements [model].
-func (m *tgat) view(q *questions) any {
-	v := &attended{rooted: q.roots(), layers: make([]asOfRow, len(m.Layers))}
-	rows := make([]moment, len(v.rooted.ids))
-	for r, u := range v.rooted.ids {
-		rows[r] = moment{u, int32(q.happened.Len()), q.now}
+func (m *tgat) view(q *questions) any { return embeddedOf(m, q) }
+
+// pairs implements [embedder].
+func (m *tgat) pairs() *pairScore { return m.Score }
+
+// inputs implements [embedder].
+func (m *tgat) inputs() int {
+	n := 1
+	for range m.Layers {
+		n = min(n*m.k, inputsAtOnce)
+	}
+	return n
+}
+
+// around implements [embedder].
+func (m *tgat) around(roots []int32, happened *temporal.Events, now int64) any {
+	v := &attended{layers: make([]asOfRow, len(m.Layers))}
+	rows := make([]moment, len(roots))
+	for r, u := range roots {
+		rows[r] = moment{u, int32(happened.Len()), now}
 	}
 	for l := len(m.Layers) - 1; l >= 0; l-- {
 		below := newMoments(rows, l == 0)
 		h := graphops.HostBlock{NumDst: len(rows), Indptr: make([]int64, len(rows)+1), AsOf: true}
 		edges := m.events
 		for r, of := range rows {
-			for _, e := range q.happened.Before(of.node, int(of.before), m.k) {
-				h.Indices = append(h.Indices, below.add(moment{q.happened.Other(e, of.node), e, q.happened.Time[e]}))
-				h.EdgePos = append(h.EdgePos, edgeName(q.happened, e, of.node))
-				edges.add(q.happened, e, of.time)
+			for _, e := range happened.Before(of.node, int(of.before), m.k) {
+				h.Indices = append(h.Indices, below.add(moment{happened.Other(e, of.node), e, happened.Time[e]}))
+				h.EdgePos = append(h.EdgePos, edgeName(happened, e, of.node))
+				edges.add(happened, e, of.time)
 			}
 			h.Indptr[r+1] = int64(len(h.Indices))
 		}
@@ -146,8 +160,8 @@ func (n *moments) add(of moment) int32 {
 }
 
 // embed implements [embedder].
-func (m *tgat) embed(f *nn.Fwd, view any) *nn.Tensor {
-	v := view.(*attended)
+func (m *tgat) embed(f *nn.Fwd, around any) *nn.Tensor {
+	v := around.(*attended)
 	x := m.Nodes.rows(f, v.ids) // rows of a layer's destinations are the first of the layer before
 	h := x
 	if h == nil {
@@ -163,13 +177,13 @@ func (m *tgat) embed(f *nn.Fwd, view any) *nn.Tensor {
 		}
 		h = l.Out.Forward(f, f.ReLU(l.In.Forward(f, h)))
 	}
-	return m.Score.forward(f, h, v.from, v.to)
+	return h
 }
 
 // begin implements [model].
-func (m *tgat) begin(bool) (state, error) { return &counted{m, 0}, nil }
+func (m *tgat) begin(bool) (state, error) { return newCounted(m, 0), nil }
 
 // resumed implements [model].
 func (m *tgat) resumed(_ *temporal.Events, taken int) (state, error) {
-	return &counted{m, taken}, nil
+	return newCounted(m, taken), nil
 }
