@@ -70,14 +70,11 @@ func newGivenAuditor(ds *dataset.Dataset, a *auditor, r *nodeRows, o *NodeOption
 // checkGiven checks the answer to a question that the data gives, and the earlier answers that it is told.
 func (a *nodeAuditor) checkGiven(v int32, t, asOf int64, target float32, earlier []float32) error {
 	rows := a.given[v]
-	if at := slices.IndexFunc(rows, func(r givenRow) bool { return r.time == t }); at < 0 || rows[at].answer != target {
+	if at := sort.Search(len(rows), func(i int) bool { return rows[i].time >= t }); at == len(rows) || rows[at].time != t || rows[at].answer != target {
 		return leak("the answer to the question about node %d at time %d is %v, and the data gives another one, or none", v, t, target)
 	}
-	k := 0
-	for i := len(rows) - 1; i >= 0 && k < len(earlier); i-- {
-		if rows[i].time >= asOf || temporal.Plus(rows[i].time, a.r.ask.Window) > asOf {
-			continue // not known by then
-		}
+	k, known := 0, sort.Search(len(rows), func(i int) bool { return rows[i].time >= asOf || temporal.Plus(rows[i].time, a.r.ask.Window) > asOf })
+	for i := known - 1; i >= 0 && k < len(earlier); i-- {
 		if rows[i].answer != earlier[k] {
 			return leak("the question about node %d at time %d is told the earlier answer %v, and by time %d the answer of time %d is known, which is %v", v, t, earlier[k], asOf, rows[i].time, rows[i].answer)
 		}
@@ -217,12 +214,14 @@ func (a *nodeAuditor) checkMade(v int32, t, asOf int64, target float32, earlier 
 	case !(math.Abs(float64(target)-y) <= tolerance+1e-6*math.Abs(y)):
 		return leak("the answer to the question about node %d at time %d is %v, and in the dataset the window (%[2]d, %[4]d] has %[5]d of its events, with the answer %[6]v", v, t, target, end, n, y)
 	}
-	for k, z := range earlier {
+	before := asOf
+	for _, z := range earlier {
+		end := before
+		before = temporal.Plus(end, -ask.Window)
 		if z != z {
 			continue
 		}
-		end := temporal.Plus(asOf, -int64(k)*ask.Window)
-		y, _, tolerance := a.own.answer(ask.What, v, temporal.Plus(end, -ask.Window), end)
+		y, _, tolerance := a.own.answer(ask.What, v, before, end)
 		if !(math.Abs(float64(z)-y) <= tolerance+1e-6*math.Abs(y)) {
 			return leak("the question about node %d at time %d is told that its window until %d held %v, and in the dataset that is %v", v, t, end, z, y)
 		}

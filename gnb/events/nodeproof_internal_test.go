@@ -215,6 +215,45 @@ func TestWindowsStayWithinTheirSplit(t *testing.T) {
 	}
 }
 
+// Earlier windows end at the first time that there is: windows that are long beside it are no leak.
+func TestWindowsBeyondTheFirstTime(t *testing.T) {
+	ds := visits(2000, 2000, 0)
+	for e, at := range ds.Graph.EdgeTimes { // from -4.5e18 to 4.5e18
+		ds.Graph.EdgeTimes[e] = (at - 1e9 - 30000) * 15e13
+	}
+	o := &NodeOptions{Window: "1600000000000000000", Every: "50000000000000000", Until: []int64{-2e18, 500e15}}
+	r := nodeRowsOf(t, ds, 64, o)
+	a, err := newNodeAuditor(ds, r, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, split := range splitNames {
+		for _, s := range r.stepsOf(split) {
+			q := r.about(s, s.lo, s.hi)
+			if err := a.check(q, s, split, s.known); err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range q.nodes {
+				earlier, n := q.earlier[i*pastWindows:(i+1)*pastWindows], 0
+				for _, y := range earlier {
+					if y == y {
+						n += int(y)
+					}
+				}
+				known := 0 // events by the node
+				for _, e := range q.happened.EventsOf(v) {
+					if q.happened.Src[e] == v {
+						known++
+					}
+				}
+				if n != known {
+					t.Fatalf("the windows before %d hold %v, %d events of node %d; want %d", s.asOf, earlier, n, v, known)
+				}
+			}
+		}
+	}
+}
+
 // Leaks of answers that the data gives are found too.
 func TestPlantedLeaksOfGivenAnswersAreFound(t *testing.T) {
 	for _, c := range []struct {

@@ -302,12 +302,13 @@ func (r *nodeRows) appendEarlier(to []float32, happened *temporal.Events, node i
 		return r.given.appendEarlier(to, node, asOf, r.ask.Window)
 	}
 	since, ok := r.ask.Since(happened, node)
-	for k := range int64(pastWindows) {
-		y := float32(math.NaN())
-		if end := temporal.Plus(asOf, -k*r.ask.Window); ok && since <= end && end > math.MinInt64 {
-			y = r.ask.Over(happened, node, temporal.Plus(end, -r.ask.Window), end)
+	end := asOf
+	for range pastWindows {
+		y, before := float32(math.NaN()), temporal.Plus(end, -r.ask.Window)
+		if ok && since <= end && end > math.MinInt64 {
+			y = r.ask.Over(happened, node, before, end)
 		}
-		to = append(to, y)
+		to, end = append(to, y), before
 	}
 	return to
 }

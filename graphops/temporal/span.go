@@ -3,6 +3,7 @@ package temporal
 import (
 	"cmp"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 
@@ -19,12 +20,15 @@ var nanos = map[string]int64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9,
 func ParseSpan(text, unit string) (int64, error) {
 	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz")
 	suffix := text[len(digits):]
-	x, err := strconv.ParseFloat(digits, 64)
+	x, ok := new(big.Rat), len(digits) <= longestSpan && strings.Trim(digits, "+-.0123456789") == ""
+	if ok {
+		_, ok = x.SetString(digits)
+	}
 	per, known := nanos[suffix]
 	switch {
-	case err != nil || suffix != "" && !known || strings.ContainsAny(digits, "eExXpP_"):
+	case !ok || suffix != "" && !known:
 		return 0, phrase.Errorf("temporal", "%q is no span of time: it is a number with ns, us, ms, s, m, h, d or w, such as 7d or 90m, or a whole number in the unit of the times", text)
-	case !(x > 0):
+	case x.Sign() <= 0:
 		return 0, phrase.Errorf("temporal", "the span of time %q is not above 0", text)
 	}
 	if suffix == "" {
@@ -38,12 +42,15 @@ func ParseSpan(text, unit string) (int64, error) {
 	if one == 0 {
 		return 0, phrase.Errorf("temporal", "the span of time is %q, and the times of the data are plain numbers; give a number in their unit, or convert the data with the unit of its times (TimeUnit, --time-unit)", text)
 	}
-	n := x * float64(per) / float64(one)
-	if n != math.Trunc(n) || n < 1 || n >= 1<<62 {
+	n := x.Mul(x, big.NewRat(per, one))
+	if !n.IsInt() || n.Num().BitLen() > 62 {
 		return 0, phrase.Errorf("temporal", "the span of time %q is no whole number of %s, the unit of the times of the data; take another one", text, unitNames[unit])
 	}
-	return int64(n), nil
+	return n.Num().Int64(), nil
 }
+
+// longestSpan is the most digits of a span.
+const longestSpan = 50
 
 // unitNames are the units of times as spans are written in them.
 var unitNames = map[string]string{dataset.Seconds: "s", dataset.Milliseconds: "ms", dataset.Microseconds: "us", dataset.Nanoseconds: "ns"}
