@@ -53,7 +53,7 @@ func (s *stream) breakdown(ranks, bank []float64) Breakdown {
 		if from == to {
 			continue
 		}
-		p := Part{Name: temporal.Day(s.Time[from], s.unit) + " to " + temporal.Day(s.Time[to-1], s.unit), From: s.Time[from], To: s.Time[to-1]}
+		p := Part{Name: temporal.Stretch(s.Time[from], s.Time[to-1], s.unit), From: s.Time[from], To: s.Time[to-1]}
 		for e := from; e < to; e++ {
 			add(&p, e-lo)
 		}

@@ -61,10 +61,7 @@ func (t *nodeTrainer) breakdown(m *splitScores) (b NodeBreakdown) {
 	}
 	part := func(of timePart, row []scorer) NodePart {
 		p := NodePart{From: t.r.times[of.lo], To: t.r.times[of.hi-1], Questions: of.hi - of.lo}
-		p.Name = temporal.Day(p.From, t.r.unit)
-		if last := temporal.Day(p.To, t.r.unit); last != p.Name {
-			p.Name += " to " + last
-		}
+		p.Name = temporal.Stretch(p.From, p.To, t.r.unit)
 		for k, s := range row {
 			var value *float64
 			for _, v := range s.Values("test") {

@@ -119,8 +119,21 @@ func (s Stats) String() string {
 // Moment writes a time in the unit of a dataset's times ([dataset.Metadata].TimeUnit): as a moment in UTC, or as a plain number.
 func Moment(t int64, unit string) string { return written(t, unit, time.RFC3339Nano) }
 
-// Day is [Moment] without the time of the day.
-func Day(t int64, unit string) string { return written(t, unit, time.DateOnly) }
+// Stretch writes the time from one moment to another in the unit of a dataset's times: by days or, within a day, by its minutes, or as plain
+// numbers.
+func Stretch(from, to int64, unit string) string {
+	first, last := written(from, unit, time.DateOnly), written(to, unit, time.DateOnly)
+	if unit != "" && first == last {
+		first, last = written(from, unit, "2006-01-02 15:04"), written(to, unit, "15:04")
+		if strings.HasSuffix(first, " "+last) {
+			return first
+		}
+	}
+	if first == last {
+		return first
+	}
+	return first + " to " + last
+}
 
 func written(t int64, unit, layout string) string {
 	var at time.Time

@@ -105,3 +105,22 @@ func TestStatsInWords(t *testing.T) {
 		}
 	}
 }
+
+func TestStretch(t *testing.T) {
+	const noon = 1_700_049_600 // 2023-11-15, 12:00
+	for _, c := range []struct {
+		from, to int64
+		unit     string
+		want     string
+	}{
+		{noon, noon + 3600, "s", "2023-11-15 12:00 to 13:00"},
+		{noon, noon + 5, "s", "2023-11-15 12:00"},
+		{noon * 1000, (noon + 86400) * 1000, "ms", "2023-11-15 to 2023-11-16"},
+		{3, 9, "", "3 to 9"},
+		{3, 3, "", "3"},
+	} {
+		if got := temporal.Stretch(c.from, c.to, c.unit); got != c.want {
+			t.Errorf("from %d to %d %s: %q, want %q", c.from, c.to, c.unit, got, c.want)
+		}
+	}
+}
