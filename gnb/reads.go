@@ -28,8 +28,12 @@ func unread(ds *Dataset, m nn.Model, learned bool) (all []ignored) {
 		add(ds.Edges() > 0, false, "edges", "")
 		return all
 	}
-	add(edges.Weighted, reads.Weights, "edge weights", "sage and gin read weights with EdgeWeights (--edge-weights), and gcn does always")
-	add(edges.FeatureCols > 0, reads.EdgeFeatures, phrase.Count(edges.FeatureCols, "feature")+" of edges", "gatv2 reads features of edges")
+	weights, features := "sage and gin read weights with EdgeWeights (--edge-weights), and gcn does always", "gatv2 reads features of edges"
+	if reads.Times { // a model of events
+		weights, features = "", "tgn reads features of events"
+	}
+	add(edges.Weighted, reads.Weights, "edge weights", weights)
+	add(edges.FeatureCols > 0, reads.EdgeFeatures, phrase.Count(edges.FeatureCols, "feature")+" of edges", features)
 	add(edges.Times, reads.Times, "edge times", "models of events read times (--task events)")
 	if s := ds.Schema(); s != nil {
 		const typed = "rgcn and hgt read types"

@@ -70,7 +70,7 @@ func runCell(raw []byte) error {
 	o := events.Options{Model: c.Model, Hidden: 8, Dropout: 0.1}
 	switch c.Model {
 	case "mixer":
-		o.Neighbors, o.Window = 4, 2000
+		o.Neighbors, o.Window = 4, "2000"
 	case "tgn", "tgat":
 		o.Neighbors = 4
 	}
@@ -316,7 +316,7 @@ func TestOptionsOfOtherModels(t *testing.T) {
 		"events: Heads is an option of tgn, tgat, and Model is walks; leave it out":  {Model: "walks", Heads: 2},
 		"events: WalkDim is an option of walks, and Model is tgn; leave it out":      {Model: "tgn", WalkDim: 16},
 		"events: Heads is an option of tgn, tgat, and Model is mixer; leave it out":  {Model: "mixer", Heads: 2},
-		"events: Window is an option of mixer, and Model is tgat; leave it out":      {Model: "tgat", Window: 9},
+		"events: Window is an option of mixer, and Model is tgat; leave it out":      {Model: "tgat", Window: "9"},
 		"events: Layers is an option of mixer, tgat, and Model is tgn; leave it out": {Model: "tgn", Layers: 2},
 		`events: there is no model "jodie"; choose counts, walks, tgn, mixer, tgat`:  {Model: "jodie"},
 		"events: 3 heads cannot share 100 columns; take a divisor":                   {Model: "tgat", Heads: 3},
@@ -325,6 +325,46 @@ func TestOptionsOfOtherModels(t *testing.T) {
 		if _, err := events.Train(context.Background(), rounds(1000), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+}
+
+// The window of mixer is a span, as that of questions about nodes, and a run records it in the largest unit.
+func TestWindowOfMixer(t *testing.T) {
+	ds := tides(40)
+	o := events.Options{Model: "mixer", Window: "1.1h", Hidden: 8, Neighbors: 3}
+	o.Epochs, o.Eval, o.Quiet, o.RunDir = 1, "none", true, filepath.Join(t.TempDir(), "run")
+	run, err := events.Train(t.Context(), ds, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if had, err := events.OptionsOf(run); err != nil || had.Window != "66m" {
+		t.Errorf("the run has the window %q, %v", had.Window, err)
+	}
+	ds.Meta.TimeUnit = ""
+	for window, want := range map[string]string{"7d": "events: Window (--window): the span of time is \"7d\", and the times of the data are plain numbers", "week": "events: Window (--window): \"week\" is no span of time", "0": "is not above 0"} {
+		o.Window, o.RunDir = window, filepath.Join(t.TempDir(), "run")
+		if _, err := events.Train(t.Context(), ds, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// A run says what its model does not read of the data, and names no models of other tasks.
+func TestUnreadOfEvents(t *testing.T) {
+	ds := rounds(1000)
+	ds.Graph.EdgeWeights = make([]float32, ds.Edges())
+	for e := range ds.Graph.EdgeWeights {
+		ds.Graph.EdgeWeights[e] = 2
+	}
+	o := events.Options{}
+	o.Epochs, o.Eval, o.Quiet, o.RunDir = 1, "none", true, filepath.Join(t.TempDir(), "run")
+	said := ""
+	o.Events = func(e runs.Event) { said += e.Text + "\n" }
+	if _, err := events.Train(t.Context(), ds, o); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said, "edge weights") || strings.Contains(said, "sage") || strings.Contains(said, "gatv2") {
+		t.Errorf("the run says %s", said)
 	}
 }
 

@@ -36,7 +36,7 @@ func newMixer(s *stream, x *dataset.Matrix, trained int, o *Options) model {
 		Time:   nn.NewTimeEncoderWith(o.TimeDim, nn.TimeOptions{Fixed: true}),
 		In:     nn.NewLinear(o.TimeDim+s.cols, o.Hidden, true),
 		Score:  newPairScore(o.Hidden),
-		events: ofEvents{cols: s.cols, scale: o.TimeScale}, k: o.Neighbors, window: o.Window,
+		events: ofEvents{cols: s.cols, scale: o.TimeScale}, k: o.Neighbors, window: s.window,
 	}
 	for range o.Layers {
 		m.Mixers = append(m.Mixers, nn.NewMixer(o.Neighbors, o.Hidden, nn.MixerOptions{Dropout: o.Dropout}))
@@ -98,7 +98,7 @@ func (m *mixer) around(roots []int32, happened *temporal.Events, now int64) any 
 			v.used = append(v.used, 1)
 		}
 		for _, e := range all[max(0, len(all)-remembered):] {
-			if m.Nodes.cols() > 0 && (m.window == 0 || happened.Time[e] >= now-m.window) {
+			if m.Nodes.cols() > 0 && (m.window == 0 || happened.Time[e] >= temporal.Plus(now, -m.window)) {
 				indices = append(indices, nodes.add(happened.Other(e, u)))
 			}
 		}

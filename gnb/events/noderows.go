@@ -328,11 +328,16 @@ func (r *nodeRows) check(name string, eval bool) error {
 	if n["train"] == 0 || eval && (n["val"] == 0 || n["test"] == 0) {
 		return fmt.Errorf("events: of the questions about the nodes of %s, training has %d, validation %d and test %d (%s); each needs some, so give a shorter window (Window, --window), a shorter time between moments (Every, --every) of questions that are made of the events, or other times (Until, --until)", name, n["train"], n["val"], n["test"], r.dropped)
 	}
-	if r.classes > 0 {
-		lo, hi := r.part("train")
-		if all := r.targets[lo:hi]; !slices.ContainsFunc(all, func(y float32) bool { return y != all[0] }) {
-			return fmt.Errorf("events: all %d answers of training are %v, so there is nothing to tell apart; give another window (Window, --window)", hi-lo, all[0])
+	lo, hi := r.part("train")
+	if all := r.targets[lo:hi]; !slices.ContainsFunc(all, func(y float32) bool { return y != all[0] }) {
+		answer, way := fmt.Sprint(all[0]), "give another window (Window, --window)"
+		if r.given != nil {
+			way = "name another answer (Of, --of), or give other times (Until, --until)"
 		}
+		if r.names != nil {
+			answer = phrase.CleanLine(r.names[int(all[0])])
+		}
+		return fmt.Errorf("events: all %d answers of training are %s, so there is nothing to tell apart; %s", hi-lo, answer, way)
 	}
 	return nil
 }

@@ -169,6 +169,31 @@ func TestQuestionsThatMeanNothing(t *testing.T) {
 	}
 }
 
+// Data that no model can learn from is refused with a sentence of this task: not of columns, and without the names of inner packages.
+func TestDataThatMeansNothing(t *testing.T) {
+	every := func(days int64, hours int64) *dataset.Dataset {
+		var src, dst []int32
+		var at []int64
+		for h := int64(1); h <= 24*days; h += hours {
+			src, dst, at = append(src, 0), append(dst, 1+int32(h%2)), append(at, 3600*h)
+		}
+		g, err := graphops.FromEdgesWith(3, src, dst, graphops.EdgeData{Times: at}, graphops.BuildOptions{KeepDuplicates: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &dataset.Dataset{Graph: g, Meta: dataset.Metadata{Name: "ticks", TimeUnit: "s"}}
+	}
+	for want, ds := range map[string]*dataset.Dataset{
+		"events: all 26 answers of training are 4, so there is nothing to tell apart; give another window (Window, --window)": every(40, 6),
+		"events: ticks: no event":                             every(1, 24),
+		"give the last times of training and validation (Unt": every(1, 24),
+	} {
+		if _, err := events.TrainNodes(t.Context(), ds, nodeOptions(t, events.NodeOptions{})); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // A mean over no events is unknown: it is counted and left out.
 func TestUnknownMeansAreLeftOut(t *testing.T) {
 	ds := tides(60)

@@ -12,6 +12,7 @@ import (
 	"github.com/graphnb/graphnb/gnb"
 	"github.com/graphnb/graphnb/gnb/internal/getdata"
 	"github.com/graphnb/graphnb/graphops/dataset"
+	"github.com/graphnb/graphnb/graphops/temporal"
 )
 
 // Options configure [Train]. The zero value trains a perceptron on counts.
@@ -41,8 +42,9 @@ type Options struct {
 	// NodeRows is the number of columns of a row that mixer and tgat learn of each node; 0 means none, but Hidden for mixer if nodes have no
 	// features. With learned rows a model knows which node it sees; nodes that training does not have get zeros.
 	NodeRows int `json:",omitempty" flag:"node-rows" help:"learned columns per node (default mixer without features)" least:"1"`
-	// Window is how far back mixer looks for the nodes that a node had events with, in the unit of times; 0 means its last 2,000 events.
-	Window int64 `json:",omitempty" flag:"window" help:"time within which mixer averages nodes (default all)" least:"1"`
+	// Window is how far back mixer looks for the nodes that a node had events with: a number with s, m, h, d or w, such as "7d", or one in the
+	// unit of the times. "" means its last 2,000 events.
+	Window string `json:",omitempty" flag:"window" help:"<span> within which mixer averages nodes (default all)"`
 	// Dropout is the dropout probability of attention and of the perceptron; 0 means none, and 0.1 is usual.
 	Dropout float64 `json:",omitempty" flag:"dropout" help:"dropout probability; 0.1 is usual"`
 	// TimeScale is the unit in which the model takes spans of time; 0 means the mean time between two events of a node in training, for
@@ -143,7 +145,7 @@ func (o *Options) checkModel(k kind) error {
 		{"TimeDim", o.TimeDim > 0},
 		{"Layers", o.Layers > 0},
 		{"NodeRows", o.NodeRows > 0},
-		{"Window", o.Window > 0},
+		{"Window", o.Window != ""},
 		{"Hops", o.Hops > 0},
 		{"WalkDim", o.WalkDim > 0},
 	} {
@@ -202,8 +204,8 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 		return err
 	}
 	switch {
-	case min(o.Hidden, o.TimeDim, o.Neighbors, o.Heads, o.Layers, o.NodeRows, o.Hops, o.WalkDim, o.Negatives, o.EvalNegatives) < 0 || o.Window < 0:
-		return errors.New("events: Hidden, TimeDim, Neighbors, Heads, Layers, NodeRows, Window, Hops, WalkDim, Negatives and EvalNegatives cannot be negative")
+	case min(o.Hidden, o.TimeDim, o.Neighbors, o.Heads, o.Layers, o.NodeRows, o.Hops, o.WalkDim, o.Negatives, o.EvalNegatives) < 0:
+		return errors.New("events: Hidden, TimeDim, Neighbors, Heads, Layers, NodeRows, Hops, WalkDim, Negatives and EvalNegatives cannot be negative")
 	case !(o.History >= 0 && o.History <= 1):
 		return fmt.Errorf("events: History is %v; it is a share from 0 to 1", o.History)
 	}
@@ -249,6 +251,9 @@ func (o *Options) complete(ctx context.Context, ds *gnb.Dataset) error {
 	}
 	if k.learnsNodes && !denseFeatures(ds) {
 		o.NodeRows = cmp.Or(o.NodeRows, o.Hidden)
+	}
+	if s.window > 0 {
+		o.Window = temporal.SpanText(s.window, s.unit)
 	}
 	o.Until = s.until
 	o.TimeScale = cmp.Or(o.TimeScale, k.timeScale, s.gap())

@@ -145,7 +145,7 @@ func (r *reference) mixer(m *mixer, v int32, now int64) []float64 {
 	}
 	var near [][]float64
 	for _, e := range r.last(v, r.know, remembered) {
-		if r.o.Window == 0 || now-r.e.Time[e] <= r.o.Window {
+		if m.window == 0 || now-r.e.Time[e] <= m.window {
 			near = append(near, r.node(m.Nodes, r.other(e, v)))
 		}
 	}
@@ -198,19 +198,26 @@ func score(s *pairScore, a, b []float64) float64 {
 // The scores of mixer and tgat are those of their formulas, with one layer and with two, with features of events and of nodes and learned rows.
 func TestNetworksAreTheirFormulas(t *testing.T) {
 	const batch, at = 20, 100
-	s := streamOf(t, visits(160, 160, 0), batch)
+	ds := visits(160, 160, 0)
+	ds.Meta.TimeUnit = dataset.Seconds
+	nodes := ds.Nodes()
 	random := rand.New(rand.NewPCG(3, 4))
-	x := &dataset.Matrix{Rows: s.Nodes, Cols: 2, F32: make([]float32, 2*s.Nodes)}
+	x := &dataset.Matrix{Rows: nodes, Cols: 2, F32: make([]float32, 2*nodes)}
 	for i := range x.F32 {
 		x.F32[i] = random.Float32()
 	}
 	for _, o := range []*Options{
 		{Model: "mixer", Layers: 1},
-		{Model: "mixer", Layers: 2, Window: 1200},
+		{Model: "mixer", Layers: 2, Window: "20m"},
 		{Model: "tgat", Layers: 1},
 		{Model: "tgat", Layers: 2},
 	} {
 		o.Hidden, o.TimeDim, o.Neighbors, o.NodeRows, o.TimeScale, o.Heads = 6, 4, 5, 3, 600, 2
+		o.Batch = batch
+		s, err := newStream(ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
 		m, err := o.model(s, x, s.Nodes)
 		if err != nil {
 			t.Fatal(err)

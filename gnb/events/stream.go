@@ -5,6 +5,7 @@ import (
 
 	"github.com/graphnb/graphnb/graphops/dataset"
 	"github.com/graphnb/graphnb/graphops/temporal"
+	"github.com/graphnb/graphnb/internal/phrase"
 )
 
 // stream is the events of a dataset, cut into splits and steps.
@@ -14,6 +15,8 @@ type stream struct {
 	cols  int     // of the events' features
 	unit  string  // of times since 1970; "" if they are none
 	until []int64 // the last times of training and of validation
+	// window is Options.Window in the unit of times; 0 if there is none.
+	window int64
 }
 
 // newStream returns the events of a dataset, cut as options say.
@@ -26,11 +29,16 @@ func newStream(ds *dataset.Dataset, o *Options) (*stream, error) {
 	if e.Features != nil {
 		s.cols = e.Features.Cols
 	}
+	if o.Window != "" {
+		if s.window, err = temporal.ParseSpan(o.Window, s.unit); err != nil {
+			return nil, fmt.Errorf("events: Window (--window): %w", phrase.Bare(err))
+		}
+	}
 	s.until = o.Until
 	if s.until == nil {
 		cut, err := temporal.SplitTimes(e.Time, temporal.SplitOptions{})
 		if err != nil {
-			return nil, fmt.Errorf("events: %s: %w; or give the last times of training and validation (Until, --until)", ds.Name(), err)
+			return nil, fmt.Errorf("events: %s: %w; or give the last times of training and validation (Until, --until)", ds.Name(), phrase.Bare(err))
 		}
 		s.until = []int64{e.Time[cut.Train-1], e.Time[cut.Val-1]}
 	}

@@ -108,11 +108,12 @@ func (n Names) read(path string, columns int) (nodes []int32, numbers bool, err 
 	}
 	defer in.Close()
 	var wrong error // of the first line that is not ids
+	words := false  // not all of which are numbers
 	first, found := true, false
 	err = eachLine(in, columns, func(line int, text string) error {
-		words := wordsOf(text, columns)
+		of := wordsOf(text, columns)
 		row, missing, whole := make([]int32, 0, columns), "", true
-		for k, w := range words {
+		for k, w := range of {
 			number := n.number
 			if columns == 2 && k < 2 && n.ends[k] != nil {
 				number = n.ends[k]
@@ -125,7 +126,7 @@ func (n Names) read(path string, columns int) (nodes []int32, numbers bool, err 
 			whole = whole && isWhole(w)
 		}
 		comment := len(row) == 0 && text[0] == '#' && (len(text) == 1 || text[1] == ' ' || text[1] == '\t')
-		header := first && len(row) == 0 && !whole && isHeader(words)
+		header := first && len(row) == 0 && !whole && isHeader(of)
 		if comment {
 			return nil
 		}
@@ -133,9 +134,11 @@ func (n Names) read(path string, columns int) (nodes []int32, numbers bool, err 
 		first, found = false, found || len(row) > 0
 		switch {
 		case header || wrong != nil:
-		case len(words) != columns:
+		case len(of) != columns:
+			words = !whole
 			wrong = fmt.Errorf("pairs: reading %s: line %d is %q; a line has %s", path, line, text, aLine[columns])
 		case len(row) < columns:
+			words = !whole
 			wrong = fmt.Errorf("pairs: reading %s: line %d: %q is not the id of one node of the dataset", path, line, missing)
 			if wasFirst && len(row) == 0 {
 				wrong = fmt.Errorf("%w; a header has names such as source,target or node", wrong)
@@ -150,7 +153,7 @@ func (n Names) read(path string, columns int) (nodes []int32, numbers bool, err 
 		return nil, false, fmt.Errorf("pairs: reading %s: %w", path, err)
 	case wrong == nil:
 		return nodes, len(nodes) == 0, nil
-	case n.whole || found:
+	case n.whole || found || words:
 		return nil, false, wrong
 	}
 	return nil, true, nil

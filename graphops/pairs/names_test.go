@@ -74,6 +74,15 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q has the nodes %v, %v; want %v", text, got, err, want)
 		}
 	}
+	for text, want := range map[string]string{
+		"eve\n":       `line 1: "eve" is not the id of one node of the dataset`,
+		"node\neve\n": `line 2: "eve" is not the id of one node of the dataset`,
+		"4\n-1\n":     "line 2 has the node -1; nodes are whole numbers",
+	} {
+		if got, err := words.Nodes(file(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q has the nodes %v, %v; want %s", text, got, err, want)
+		}
+	}
 	if got, err := numbers.Nodes(file("2\n7\n")); err == nil || !strings.Contains(err.Error(), `"7" is not the id`) {
 		t.Errorf("an unknown number is %v, %v", got, err)
 	}
