@@ -206,6 +206,7 @@ type Fetcher struct {
 	pool         *plane.Pool       // in place of the cache, with Belady's policy
 	near         []int             // the ranks of this machine, if their windows are one; else nil
 	rows         collective.Matrix // of that window; made when needed
+	shared       *plane.Machine    // of that window
 	cached       bool              // the first loop of training has made the cache
 	counts       plane.Counts
 	filled       int64        // bytes asked for to fill the caches

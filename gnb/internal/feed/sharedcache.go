@@ -175,22 +175,25 @@ func (f *Fetcher) findNear() error {
 
 // machine returns what the ranks of this machine have together in a window. Collective.
 func (f *Fetcher) machine() (*plane.Machine, error) {
+	if f.shared != nil {
+		return f.shared, nil
+	}
 	nodes, size := f.data.Nodes(), f.own.RowBytes()
 	slots := (nodes*size + 7) / 8 * 8     // where Machine.Slots begins
 	got := slots + (4*nodes+7)/8*8        // where the numbers of Machine.Got begin
 	bytes := got + 8*f.team.o.Comm.Size() // the same on all machines
-	if f.rows == nil {
-		var err error // memory that is not written to takes none of the machine's
-		if f.rows, err = f.team.o.Comm.NewMatrix(f.site("memory of the next batches' features"), (bytes+3)/4, 1); err != nil {
-			return nil, fmt.Errorf("gnb: making memory for the features of the next batches: %w", err)
-		}
+	var err error
+	// Memory that is not written to takes none of the machine's.
+	if f.rows, err = f.team.o.Comm.NewMatrix(f.site("memory of the next batches' features"), (bytes+3)/4, 1); err != nil {
+		return nil, fmt.Errorf("gnb: making memory for the features of the next batches: %w", err)
 	}
 	rows := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f.rows.Data()))), bytes)
-	return &plane.Machine{
+	f.shared = &plane.Machine{
 		Comm: f.team.beside, Site: ahead("features of a machine's ranks"), Ranks: f.near, Rows: rows[:nodes*size], Nodes: nodes,
 		Slots: unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(rows[slots:]))), nodes),
 		Got:   unsafe.Slice((*atomic.Int64)(unsafe.Pointer(&rows[got])), len(f.near)),
-	}, nil
+	}
+	return f.shared, nil
 }
 
 // smallest makes this rank's numbers the smallest ones of all ranks. Collective.

@@ -29,7 +29,8 @@ type Machine struct {
 	// Ranks are the numbers of the machine's ranks in Comm, ascending, with this rank's.
 	Ranks []int
 	// Rows is memory that they share, with room for the rows of Nodes nodes. Memory that was never written to takes none
-	// of the machine's. One window at a time is open over it.
+	// of the machine's. One window at a time is open over it: the next one opens when this rank's goroutines of the one before
+	// have ended, which may still write rows that came late.
 	Rows  []byte
 	Nodes int
 	// Slots is a number for each of Nodes nodes, in memory that they share: where in Rows the node's row is.
@@ -37,6 +38,8 @@ type Machine struct {
 	// Got is a number for each of Ranks, in memory that they share, unless the source is an Exchange: n batches whose rows the
 	// rank has got from elsewhere, or -1 after an error, or leftAfter(n) when it has left the loop.
 	Got []atomic.Int64
+
+	window *Window // this rank's last one
 }
 
 // jointDepth is the number of ticks from the one in which a rank tells the others what a batch needs to the one after
@@ -91,6 +94,10 @@ func newJoint(w *Window, x *Exchange) *joint {
 	if me < 0 || len(m.Rows) < m.Nodes*w.o.RowBytes || len(m.Slots) < m.Nodes {
 		panic(fmt.Sprintf("plane: rank %d is not of the ranks %v of its machine, or they have no memory for the rows of %d nodes", x.Comm.Rank(), m.Ranks, m.Nodes))
 	}
+	if m.window != nil {
+		m.window.Wait()
+	}
+	m.window = w
 	if from != nil {
 		from.me = me
 		m.Got[me].Store(0) // the others read it after the first tick

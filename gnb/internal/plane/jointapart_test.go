@@ -308,3 +308,61 @@ func TestJointApartSampled(t *testing.T) {
 		})
 	}
 }
+
+// A read that comes late, after its loop has been left, changes no row of the next loop, which has the same memory.
+func TestJointApartReadsLate(t *testing.T) {
+	memory, there := shared(t), make(chan struct{})
+	for r, err := range ranks(t, 2, func(comm collective.Comm) error {
+		r := comm.Rank()
+		machine := &Machine{Comm: comm, Site: collective.Site{Kind: "machine"}, Ranks: []int{0, 1}, Rows: memory, Nodes: nodes, Slots: slotsIn(memory), Got: gotIn(memory, 2)}
+		source := &direct{fail: func(ctx context.Context, call int) error {
+			if r == 1 && call == 1 { // a request that does not end with the loop
+				<-ctx.Done()
+				select {
+				case <-there:
+				case <-time.After(100 * time.Millisecond): // the next loop waits for it
+				}
+			}
+			return nil
+		}}
+		open := func() *Window {
+			return Open(context.Background(), Options{
+				Source: source, Own: onMachine{nil, 2}, RowBytes: rowBytes, Bytes: 1 << 20, Batches: 2, Threads: 1, Inline: true, Machine: machine,
+			})
+		}
+		left := open()
+		if _, err := left.Ask([]int32{1, 3, 5}); err != nil { // rank 1 gets the rows of odd nodes
+			return err
+		}
+		left.Close()
+		if err := comm.Barrier(collective.Site{Kind: "loop"}); err != nil {
+			return err
+		}
+		w, ids := open(), []int32{7, 9, 11}
+		defer w.Close()
+		ticket, err := w.Ask(ids)
+		if err != nil {
+			return err
+		}
+		<-ticket.ready
+		if r == 1 {
+			close(there)
+		}
+		left.Wait()
+		if err := comm.Barrier(collective.Site{Kind: "late"}); err != nil {
+			return err
+		}
+		got := make([]byte, len(ids)*rowBytes)
+		if err := ticket.Gather(nil, got); err != nil {
+			return err
+		}
+		if string(got) != string(rowsOf(ids)) {
+			return errors.New("rows of another loop")
+		}
+		return nil
+	}) {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
