@@ -305,7 +305,7 @@ func (w *Worker) load(p plan, purpose philox.Purpose, epoch, stepBase, first int
 		sampled, end := feed.InFlight(feed.LanesOf(s), items, one, (*Batch).release)
 		defer end()
 		batches := feed.Pipeline[*Batch]{
-			Items: items, Ahead: rows.Ahead(p.Ahead), Fetched: rows.Fetched(p.Ahead), Release: (*Batch).release, Together: team.Together(s),
+			Items: items, Ahead: rows.Ahead(p.Ahead), Fetched: rows.Fetched(p.Ahead), Release: (*Batch).release, Together: team.Together(s, rows),
 			Stopped: func(failed bool) {
 				rows.Close(failed)
 				if failed {

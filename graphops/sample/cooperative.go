@@ -198,7 +198,8 @@ func (c *Cooperative) Hops() int { return c.s.c.Hops }
 var ErrLeft = errors.New("left the loop over batches")
 
 // Leave tells the other ranks that this one samples no more batches of a loop that has more: their
-// Sample, or Leave, for the next batch returns. Sample then fails with [ErrLeft].
+// Sample, or Leave, for the next batch returns. Sample then fails with [ErrLeft]. Ranks that exchange
+// something else over the same connection after each batch do so for [Cooperative.Ready] more before.
 func (c *Cooperative) Leave() error {
 	if c.turns.last() {
 		return nil // no rank waits for another one in this loop

@@ -501,6 +501,68 @@ func TestTurnsLeave(t *testing.T) {
 	}
 }
 
+// Ranks that exchange something else over the same connection after each batch leave the loop after different batches
+// if each does so for the batches that are ready, and meet there or at the loop's end.
+func TestTurnsLeaveBetweenOtherExchanges(t *testing.T) {
+	g := random(50, 4, 1)
+	const world, other = 3, "of another kind"
+	for _, turns := range []bool{true, false} {
+		for end := 1; end <= 7; end++ {
+			for first := 1; first <= end; first++ { // batches that rank 0 samples; the others sample more if they need no other rank for them
+				for r, err := range together(newHub(world), func(rank int, p sample.Peers) error {
+					p.Turns = turns
+					exchange := func() error {
+						got, err := p.AllToAll([][]byte{[]byte(other), []byte(other), []byte(other)})
+						for r := range got {
+							if r != rank && err == nil && string(got[r]) != other {
+								err = fmt.Errorf("a message of %d bytes from rank %d is none of these", len(got[r]), r)
+							}
+						}
+						return err
+					}
+					s, err := sample.NewCooperative(g, sample.Config{Picker: sample.Fanouts{3, 2}}, p)
+					if err != nil {
+						return err
+					}
+					for range 2 { // the second loop begins as the first did
+						s.Foresee(0, 0, end, func(step int) []int32 { return all(9 + step) })
+						step := 0
+						for more := rank; step < first || s.Ready() > 0 && more > 0; step++ {
+							if step >= first {
+								more--
+							}
+							b, err := s.Sample(0, step, sample.Seeds{IDs: all(9 + step)})
+							if err != nil {
+								return err
+							}
+							b.Release()
+							if err := exchange(); err != nil {
+								return err
+							}
+						}
+						for range s.Ready() {
+							step++
+							if err := exchange(); err != nil {
+								return err
+							}
+						}
+						if step < end {
+							if err := s.Leave(); err != nil {
+								return err
+							}
+						}
+					}
+					return nil
+				}) {
+					if err != nil {
+						t.Errorf("turns %v, rank 0 leaves after %d of %d batches: rank %d: %v", turns, first, end, r, err)
+					}
+				}
+			}
+		}
+	}
+}
+
 // The rank that samples a step for all gives the reason if it cannot; the others wait for its end. A rank with other
 // seeds than were announced, or with the batches of another program, says so.
 func TestTurnsFail(t *testing.T) {

@@ -59,6 +59,17 @@ func (c *Cooperative) takesTurns(b *Batch) bool {
 // last reports whether no rank exchanges anything more in the announced loop.
 func (t *turns) last() bool { return t.seeds != nil && t.n > 0 && t.at+t.n >= t.end }
 
+// Ready is the number of the next batches that Sample needs no other rank for: in turns, this rank has its parts of
+// them. It is the same on all ranks that have sampled as many batches, and they meet again after these batches.
+func (c *Cooperative) Ready() (batches int) {
+	for _, taken := range c.turns.taken[:c.turns.n] {
+		if !taken {
+			batches++
+		}
+	}
+	return batches
+}
+
 // sampleInTurn samples a batch from this rank's part of it.
 func (c *Cooperative) sampleInTurn(b *Batch, seeds []int32) error {
 	t, s, m := &c.turns, c.s, b.mem

@@ -370,7 +370,7 @@ func (f *Fetcher) Open(l Loop) (*Rows, error) {
 			return nil, err
 		}
 	}
-	sampled := l.Team.Together(l.Sampler) != nil
+	sampled := l.Team.Together(l.Sampler, nil) != nil
 	near := f.near != nil && l.Team == f.team
 	together, source := near || f.exchanges(), f.source
 	if x, ok := source.(*plane.Exchange); ok && l.Team != f.team {
@@ -414,8 +414,9 @@ func (f *Fetcher) Open(l Loop) (*Rows, error) {
 	return r, nil
 }
 
-// Ask asks for the rows of the next batch. The ticket is nil if the batch reads mapped files. [plane.ErrClosed] is the
-// error after the loop has been left.
+// Ask asks for the rows of the next batch. The ticket is nil if the batch reads mapped files. After this rank or another
+// one has left the loop, Ask has no error but the ticket has no rows: other ranks may still sample batches with this one,
+// until they meet where each of them leaves.
 func (r *Rows) Ask(b *sample.Batch) (*Ticket, error) {
 	if r == nil {
 		return nil, nil
@@ -429,10 +430,18 @@ func (r *Rows) Ask(b *sample.Batch) (*Ticket, error) {
 		ids, once = r.distinct(ids)
 	}
 	t, err := r.w.Ask(ids)
-	if errors.Is(err, plane.ErrClosed) {
-		err = nil // no one takes this batch
+	var left error
+	if errors.Is(err, plane.ErrClosed) || errors.Is(err, plane.ErrLeft) {
+		left, err = err, nil
 	}
-	return &Ticket{t, r.f.own, rows, len(ids), once, places}, err
+	return &Ticket{t: t, left: left, own: r.f.own, rows: rows, asked: len(ids), once: once, Places: places}, err
+}
+
+// pass takes part in what the other ranks do in Ask of a batch that this rank does not sample, because it leaves the loop.
+func (r *Rows) pass() {
+	if r != nil {
+		_, _ = r.w.Ask(nil) // it reports the error of a call, and others are those of a loop that has ended
+	}
 }
 
 // distinct returns the distinct ids, in the order in which they first occur, and the place of each id among them.
@@ -455,7 +464,8 @@ func (r *Rows) Ahead(ahead int) int {
 
 // Ticket stands for the rows of a batch. A nil Ticket is that of a batch that reads mapped files.
 type Ticket struct {
-	t    *plane.Ticket // nil after the loop has been left
+	t    *plane.Ticket // nil after a rank has left the loop
+	left error         // that a rank has
 	own  Own
 	rows int
 	// With disjoint trees a row may be there several times: asked are the distinct ones, and once says which of them each is.
@@ -469,8 +479,8 @@ type Ticket struct {
 // Table is Features for a program that can read rows in memory of all nodes' rows, by number. It returns nil, and has not
 // waited, where there is no such memory.
 func (t *Ticket) Table(m *Memory, stop <-chan struct{}) (*dataset.Matrix, error) {
-	if t.t == nil {
-		return nil, plane.ErrClosed
+	if t.left != nil {
+		return nil, t.left
 	}
 	if t.Places != nil {
 		return nil, nil
@@ -487,8 +497,8 @@ func (t *Ticket) Table(m *Memory, stop <-chan struct{}) (*dataset.Matrix, error)
 // Features waits for the rows of a batch, dense or sparse; the other is nil. They are in the order of its InputIDs, in
 // memory of m, without those that are on the rank's GPU.
 func (t *Ticket) Features(m *Memory, stop <-chan struct{}) (*dataset.Matrix, *dataset.Sparse, error) {
-	if t.t == nil {
-		return nil, nil, plane.ErrClosed
+	if t.left != nil {
+		return nil, nil, t.left
 	}
 	rows := t.own.Reset(&m.dense, t.rows)
 	size := t.own.RowBytes()
@@ -605,7 +615,7 @@ func (f *Fetcher) score(l Loop) ([]float32, error) {
 	spec, ok := sample.SpecOf(l.Picker)
 	fanouts := spec.Fanouts
 	ok = ok && !spec.Weighted && spec.Labor == nil && !l.Items && !l.Disjoint
-	switch ok = ok && g != nil && f.team.Together(l.Sampler) == nil; {
+	switch ok = ok && g != nil && f.team.Together(l.Sampler, nil) == nil; {
 	case ok && f.parts == nil:
 		hot, err := hotness.Propagate(context.Background(), hotness.Job{
 			Graph: g, Of: make([]int32, len(score)), Parts: 1, Fanouts: fanouts, Seeds: l.Seeds, Batch: max(1, l.Batch/(f.team.o.Comm.Size()*l.Virtual)), Threads: f.team.o.Threads,

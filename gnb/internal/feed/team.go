@@ -226,14 +226,24 @@ func rowBytes(ds *dataset.Dataset) int {
 	return 0
 }
 
-// Together returns how a pipeline with this sampler ends, nil if the sampler needs no other ranks.
-func (t *Team) Together(s sample.Batcher) *Together {
+// Together returns how a pipeline ends that samples with this sampler and asks for rows, nil if the sampler needs no other
+// ranks.
+func (t *Team) Together(s sample.Batcher, rows *Rows) *Together {
 	l, ok := s.(interface{ Leave() error })
 	if !ok {
 		return nil
 	}
 	together := &Together{
-		Leave: func() { _ = l.Leave() }, // fails only if the run is ending
+		Leave: func() {
+			// The other ranks may ask for the rows of batches that they sample without this one, before they can see that it
+			// has left: there they need it, over the same connection.
+			if r, ok := s.(interface{ Ready() int }); ok {
+				for range r.Ready() {
+					rows.pass()
+				}
+			}
+			_ = l.Leave() // fails only if the run is ending
+		},
 		First: &t.loops,
 	}
 	// Of other samplers, and of rows from other parts, it is not known when they wait.

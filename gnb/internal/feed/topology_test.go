@@ -101,7 +101,7 @@ func TestDividedSampling(t *testing.T) {
 			if moved := team.Moved(); moved > 0 != (world > 1) {
 				return fmt.Errorf("%d bytes moved", moved)
 			}
-			if team.Together(s) == nil {
+			if team.Together(s, nil) == nil {
 				return fmt.Errorf("the pipeline would not know that the sampler needs other ranks")
 			}
 			return nil
