@@ -92,7 +92,11 @@ func openNodeRows(ds *dataset.Dataset, o *NodeOptions) (*nodeRows, error) {
 			continue
 		}
 		if *of.to, err = temporal.ParseSpan(of.text, s.unit); err != nil {
-			return nil, fmt.Errorf("events: %s (--%s): %w", of.name, of.flag, phrase.Bare(err))
+			err = fmt.Errorf("events: %s (--%s): %w", of.name, of.flag, phrase.Bare(err))
+			if of.to == &r.ask.Window && o.Ask == askGiven {
+				err = fmt.Errorf("%w; or 0 for answers that are known at their moment", err)
+			}
+			return nil, err
 		}
 	}
 	if o.Ask == askGiven {

@@ -356,6 +356,10 @@ func TestGivenAnswersAreKnownAfterTheirWindow(t *testing.T) {
 	if _, err := events.TrainNodes(t.Context(), ds, o); err == nil || !strings.Contains(err.Error(), missing) {
 		t.Errorf("without a window: %v", err)
 	}
+	o.Window = "0d"
+	if _, err := events.TrainNodes(t.Context(), ds, o); err == nil || !strings.Contains(err.Error(), "is not above 0; or 0 for answers that are known at their moment") {
+		t.Errorf("a window of 0d: %v", err)
+	}
 	for window, known := range map[string]bool{"0": true, "10d": false} {
 		o := nodeOptions(t, events.NodeOptions{})
 		o.Window, o.Epochs = window, 3
