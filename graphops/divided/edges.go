@@ -163,11 +163,7 @@ func (t *together) far(ctx context.Context) (events []int64, err error) {
 			return nil, err
 		}
 	}
-	d, err := to.Division(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s, err := sample.NewDivided(d, sample.Config{Picker: sample.Fanouts{-1}})
+	s, err := allInEdges(ctx, to)
 	if err != nil {
 		return nil, err
 	}

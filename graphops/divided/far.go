@@ -231,15 +231,20 @@ func (b *Book) inEdges(own []int32) (func(k int) sample.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := to.Division(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s, err := sample.NewDivided(d, sample.Config{Picker: sample.Fanouts{-1}})
+	s, err := allInEdges(ctx, to)
 	if err != nil {
 		return nil, err
 	}
 	return inEdgesBy(s, own)
+}
+
+// allInEdges returns a sampler that takes all in-edges of nodes from servers.
+func allInEdges(ctx context.Context, to Far) (*sample.Divided, error) {
+	d, err := to.Division(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return sample.NewDivided(d, sample.Config{Picker: sample.Fanouts{-1}})
 }
 
 // inEdgesBy returns the in-edges of each of the nodes own by a sampler that takes all.

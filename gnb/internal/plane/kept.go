@@ -18,10 +18,7 @@ type Kept struct {
 // begin gives a window the rows that are kept. It reports false if another window that has them is still open.
 func (k *Kept) begin(w *Window) bool {
 	if old := k.window; old != nil {
-		old.mu.Lock()
-		closed := old.closed
-		old.mu.Unlock()
-		if !closed {
+		if !old.isClosed() {
 			return false
 		}
 		old.Wait()

@@ -264,10 +264,7 @@ func (p *Pool) Settle() bool {
 	if old == nil {
 		return true
 	}
-	old.mu.Lock()
-	closed := old.closed
-	old.mu.Unlock()
-	if !closed {
+	if !old.isClosed() {
 		return false
 	}
 	old.Wait()

@@ -566,6 +566,13 @@ func (w *Window) close(silent bool) {
 	w.cancel()
 }
 
+// isClosed reports whether Close or Abandon was called.
+func (w *Window) isClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}
+
 // Wait waits until the window's goroutines have ended. With a [Collective] source or a [Machine], this is when all ranks
 // have closed their windows or had all batches.
 func (w *Window) Wait() { w.run.Wait() }
