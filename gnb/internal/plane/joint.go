@@ -136,7 +136,7 @@ func (j *joint) end() {
 func (j *joint) admit(t *Ticket) error {
 	w, room := j.w, len(t.held)
 	if w.o.RowBytes > 0 {
-		room = int(w.o.Bytes/int64(w.o.RowBytes)) * len(j.m.Ranks)
+		room = w.room(0) * len(j.m.Ranks)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
