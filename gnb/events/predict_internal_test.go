@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/graphnb/graphnb/graphops/nn"
 	"github.com/graphnb/graphnb/graphops/temporal"
 )
 
@@ -28,25 +27,8 @@ func TestScoresTogetherAreThoseAlone(t *testing.T) {
 			const known = 200
 			s := streamOf(t, visits(400, known, 1), 20)
 			o := &Options{Model: k.name, Hidden: 8, TimeDim: 8, Heads: 2, Neighbors: 4, Layers: 2, Hops: 2, WalkDim: 16, TimeScale: 600}
-			m, err := o.model(s, nil, s.Nodes)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := nn.Collect(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.Init(5)
-			begun, err := m.begin(false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m, begun := shown(t, s, o, known)
 			a := &answerer{model: m, state: begun, happened: s.Head(known), asOf: s.Time[known-1] + 60, threads: 2}
-			for lo, hi := s.stepOf(0); lo < known; lo, hi = s.stepOf(hi) {
-				if err := begun.happen(s.Head(hi), lo, alone(0)); err != nil {
-					t.Fatal(err)
-				}
-			}
 			nodes := []int32{4, 0, 7, 3, 1, 9}
 			cands := func(i int) (list []int32) {
 				for k := range 5 * (i % 4) {

@@ -150,6 +150,30 @@ func expect(t *testing.T, err error, want string, leaks bool) {
 	}
 }
 
+// shown makes a model of options, and shows it the first events of a stream.
+func shown(t *testing.T, s *stream, o *Options, events int) (model, state) {
+	t.Helper()
+	m, err := o.model(s, nil, s.Nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := nn.Collect(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Init(5)
+	begun, err := m.begin(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lo, hi := s.stepOf(0); lo < events; lo, hi = s.stepOf(hi) {
+		if err := begun.happen(s.Head(hi), lo, alone(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m, begun
+}
+
 // The answers about a step have the same bits whatever happens from the step on.
 func TestAnswersDoNotRestOnTheFuture(t *testing.T) {
 	const batch, at = 20, 200
@@ -160,24 +184,7 @@ func TestAnswersDoNotRestOnTheFuture(t *testing.T) {
 			for seed := range uint64(3) {
 				s := streamOf(t, visits(400, at, seed), batch)
 				o := &Options{Model: name, Hidden: 8, TimeDim: 8, Heads: 2, Neighbors: 4, Hops: 2, WalkDim: 16, TimeScale: 600, Layers: 2, NodeRows: 3}
-				m, err := o.model(s, nil, s.Nodes)
-				if err != nil {
-					t.Fatal(err)
-				}
-				p, err := nn.Collect(m)
-				if err != nil {
-					t.Fatal(err)
-				}
-				p.Init(5)
-				state, err := m.begin(false)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for lo, hi := s.stepOf(0); lo < at; lo, hi = s.stepOf(hi) {
-					if err := state.happen(s.Head(hi), lo, alone(0)); err != nil {
-						t.Fatal(err)
-					}
-				}
+				m, state := shown(t, s, o, at)
 				if n := state.taken(); n != at {
 					t.Fatalf("the state has taken in %d events, want %d", n, at)
 				}

@@ -31,9 +31,7 @@ func OfEvents(run *runs.Run, quiet bool) (*Events, error) {
 		return nil, err
 	}
 	r := &Events{Dataset: run.Config.Dataset, MRR: run.Result.Values["test_mrr"], EdgeBank: run.Result.Values["test_edgebank_mrr"], Breakdown: b}
-	if m := run.Result.Model; m != nil {
-		r.Model = m.Name
-	}
+	r.Model = modelName(run)
 	for _, p := range b.BySeen {
 		r.Events += p.Events
 	}

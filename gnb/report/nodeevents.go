@@ -28,9 +28,7 @@ func OfNodeEvents(run *runs.Run, quiet bool) (*NodeEvents, error) {
 		return nil, err
 	}
 	r := &NodeEvents{Dataset: run.Config.Dataset, NodeBreakdown: b}
-	if m := run.Result.Model; m != nil {
-		r.Model = m.Name
-	}
+	r.Model = modelName(run)
 	if quiet {
 		return r, nil
 	}

@@ -126,9 +126,7 @@ func OfNumbers(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (
 	if err != nil {
 		return nil, err
 	}
-	if m := run.Result.Model; m != nil {
-		r.Model = m.Name
-	}
+	r.Model = modelName(run)
 	if !o.Quiet {
 		err = r.Show()
 	}

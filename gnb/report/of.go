@@ -54,9 +54,7 @@ func Of(ctx context.Context, run *runs.Run, ds *gnb.Dataset, o Options) (*Report
 			return nil, err
 		}
 	}
-	if m := run.Result.Model; m != nil {
-		r.Model = m.Name
-	}
+	r.Model = modelName(run)
 	if !o.Quiet {
 		err = r.Show()
 	}
@@ -88,4 +86,12 @@ func showTables(tables []table, text string) error {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil
+}
+
+// modelName is the name of the model of a run; "" if it has recorded none.
+func modelName(run *runs.Run) string {
+	if m := run.Result.Model; m != nil {
+		return m.Name
+	}
+	return ""
 }
